@@ -1,0 +1,69 @@
+# From nothing: `make demo` or `make test` creates .venv and installs what it needs.
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+GATED := src/vertikal/secure/*,src/vertikal/mesh/*
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: demo test test-all pytest lint type format docs bench clean help
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+# Two stamps: what running needs, and what developing needs on top of it.
+.venv/.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing vertikal into .venv (once)"
+	@$(PIP) -e ".[fast]"
+	@touch $@
+
+.venv/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing vertikal and its development tools into .venv (once)"
+	@$(PIP) -e ".[fast,dev]"
+	@touch .venv/.installed $@
+
+demo: .venv/.installed  ## train on two parties in one process, and show who learned what
+	@$(BIN)/vertikal demo
+
+test: lint type pytest  ## lint, types, all but the slow tests, 100 % coverage of secure/ and mesh/
+
+test-all: PYTEST_ARGS = -m ""
+test-all: test  ## the same with the slow tests
+
+# One BLAS thread per worker: two on a busy machine are slower than one.
+pytest: export OMP_NUM_THREADS = 1
+pytest: export OPENBLAS_NUM_THREADS = 1
+pytest: .venv/.installed-dev
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage report --include='$(GATED)' --skip-covered --fail-under=100
+
+lint: .venv/.installed-dev  ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: .venv/.installed-dev  ## mypy, strict, on src
+	$(BIN)/mypy
+
+format: .venv/.installed-dev  ## rewrite files in the project's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: .venv/.installed-dev  ## build the site into site/, warnings are errors
+	$(BIN)/mkdocs build --strict
+
+bench:  ## say how to run the benchmarks
+	@echo "Benchmarks are scripts; each writes one JSON with its settings. After 'make demo', run"
+	@find benchmarks -name '*.py' ! -name '_*' | sort | sed 's|^|  $(BIN)/python |'
+
+clean:  ## remove .venv, the built site and all caches
+	rm -rf .venv site build dist htmlcov .coverage .coverage.* \
+	  .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,12 @@
+"""Vertikal: kernel machines on vertically partitioned data.
+
+from vertikal import FDSKLClassifier
+model = FDSKLClassifier(parties={"bank": bank_columns, "shop": shop_columns}).fit(X, y)
+model.predict_proba(X_test); model.ledger_          # who learned what
+"""
+
+from vertikal.estimators.classifier import FDSKLClassifier
+from vertikal.estimators.regressor import FDSKLRegressor
+from vertikal.version import __version__
+
+__all__ = ["FDSKLClassifier", "FDSKLRegressor", "__version__"]

@@ -1,0 +1,173 @@
+"""The masked pass: phases of all rows, summed over the parties, to the label party that owns them.
+
+Phases of a row under a direction never change, so each is summed once, in blocks of rows, and kept as
+bytes by its owner. Where memory does not suffice the rows beyond it are asked for again in each
+pass; the feature parties serve such requests until they are told that training is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.shard import Shard
+from vertikal.kernels.random_features import FourierMap
+from vertikal.kernels.spectral import kernel_named
+from vertikal.party import Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.secure.ring import Ring
+from vertikal.solvers.operator import OpenOperator
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 4 << 20
+
+PHASES = Disclosure(
+    "phases",
+    "phases of each row under each direction, summed over the parties",
+    "the label party that owns the directions holds the phases in the open: with private directions it "
+    "can still recover many columns by blind source separation (binary ones almost exactly), with "
+    "shared directions all differences between rows by solving a linear system; with two parties the "
+    "sum is the other party's own phases up to a constant",
+    masked=True,
+)
+REQUESTS = Disclosure(
+    "requests", "which rows the next pass needs", "nothing about the data", masked=False
+)
+
+
+@dataclass(frozen=True)
+class OwnedBlock:
+    """The directions of one label party, as this party sees them: its map and its offsets b_ℓ."""
+
+    feature_map: FourierMap
+    offsets: Array  # (width,) ring elements
+
+
+class PhasePass:
+    """This party's part in all sums of phases of one model."""
+
+    def __init__(self, party: Party, shard: Shard) -> None:
+        self._party = party
+        settings = shard.settings
+        self._blocks = {
+            owner: _draw_block(party, shard, owner, width)
+            for owner, width in settings.widths().items()
+        }
+        widest = max(settings.widths().values()) * settings.ring_bits // 8
+        self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
+
+    @property
+    def own(self) -> FourierMap:
+        """The map of this label party's own directions."""
+        return self._blocks[self._party.name].feature_map
+
+    def stream(self, rows: Array) -> Iterator[tuple[slice, Array | None]]:
+        """Sum the phases of these rows; yields (positions, own directions' phases) block by block.
+
+        At a feature party the phases are None: it only contributes.
+        """
+        for start in range(0, len(rows), self.height):
+            where = slice(start, min(start + self.height, len(rows)))
+            wanted = rows[where]
+            run = slice(int(wanted[0]), int(wanted[-1]) + 1)
+            # A run of neighbouring rows is read as a slice: no copy of the table.
+            contiguous = len(wanted) == run.stop - run.start and bool((np.diff(wanted) == 1).all())
+            columns = self._party.table.block(run if contiguous else wanted)
+            mine = None
+            for owner, block in self._blocks.items():
+                phases = block.feature_map.local(columns)
+                total = self._party.phase_sum(phases, block.offsets, owner, PHASES)
+                if owner == self._party.name:
+                    mine = total
+            self._party.clock.advance(where.stop - where.start)
+            yield where, mine
+
+    def gather(self, rows: int, kept: int) -> OpenOperator | None:
+        """Take part in the one pass over the training rows; the operator Φ at a label party.
+
+        The phases of the first ``kept`` rows are cached, the others fetched again when needed.
+        """
+        party = self._party
+        cache: Array | None = None
+        if party.has_labels:
+            cache = np.empty((kept, self.own.width), self.own.ring.dtype)
+        for where, phases in self.stream(np.arange(kept)):
+            if cache is not None and phases is not None:
+                cache[where] = phases
+        if cache is None:
+            return None
+        return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
+
+    def _request(self, rows: Array) -> Iterator[tuple[slice, Array]]:
+        """Label parties, in step: ask the feature parties for a pass over these rows."""
+        if self._party.leads:
+            self._party.broadcast(rows.astype(np.int64), self._audience(), REQUESTS)
+        for where, phases in self.stream(rows):
+            if phases is not None:
+                yield where, phases
+
+    def serve(self) -> None:
+        """Feature parties: take part in passes until the leader says that there are no more."""
+        while True:
+            rows = np.asarray(self._party.broadcast(None, self._audience(), REQUESTS))
+            if not rows.size:
+                return
+            for _ in self.stream(rows):
+                pass
+
+    def finish(self) -> None:
+        """The leader: tell the feature parties that no pass will follow."""
+        if self._party.leads and len(self._audience()) > 1:
+            self._party.broadcast(np.empty(0, np.int64), self._audience(), REQUESTS)
+
+    def _audience(self) -> tuple[str, ...]:
+        party = self._party
+        return (party.leader, *(p for p in party.parties if p not in party.label_parties))
+
+
+def _draw_block(party: Party, shard: Shard, owner: str, width: int) -> OwnedBlock:
+    """This party's coordinates of ``owner``'s directions and its offsets, from its own seed."""
+    settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
+    ring = Ring(settings.ring_bits)
+    centre, factor = shard.scaling.arrays()
+    seeds = direction_seeds(party, shard, owner)
+    scalars = kernel.shared_scalars(party.uniforms(seeds["scalars"], (width,)))
+    uniforms = party.uniforms(seeds["directions"], (len(shard.columns), width))
+    omega = kernel.directions(uniforms, scalars) / shard.bandwidth  # (columns, width)
+    offsets = party.words(seeds["offsets"], (width,), ring.dtype)
+    feature_map = FourierMap(
+        ring,
+        omega * factor[:, None],
+        offsets,
+        settings.n_directions,
+        centre=centre,
+    )
+    return OwnedBlock(feature_map, offsets)
+
+
+def direction_seeds(party: Party, shard: Shard, owner: str) -> Mapping[str, bytes]:
+    """The keys this party draws its part of ``owner``'s block with.
+
+    Offsets are always private. Directions are private by default; ``directions="shared"``, as in the
+    papers, lets everybody draw everybody's. A Matérn kernel's scalars are common to all parties.
+    """
+    public = public_key(party, shard.settings)
+    private = shard.settings.directions == "private"
+    return {
+        "offsets": party.derive(shard.seed, "offsets", owner),
+        "directions": party.derive(shard.seed, "directions", owner)
+        if private
+        else party.derive(public, "directions", owner, shard.party),
+        "scalars": party.derive(public, "scalars", owner),
+    }
+
+
+def public_key(party: Party, settings: FdsklSettings) -> bytes:
+    """The key of what may be known to everybody: drawn from the public seed of the settings."""
+    return party.derive(settings.seed.to_bytes(32, "big"), "public")

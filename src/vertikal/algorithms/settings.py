@@ -1,0 +1,131 @@
+"""What all parties of an FDSKL job agree on, checked before anything runs.
+
+The settings are public: their digest is compared in the first message between any two parties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from vertikal.errors import InputError
+from vertikal.kernels.spectral import kernel_named
+from vertikal.losses.pointwise import loss_named
+
+SOLVERS = ("exact", "dsg")
+FEATURE_MAPS = ("fourier",)
+DISCLOSURES = ("open",)
+DIRECTIONS = ("private", "shared")
+SCHEDULES = ("sync",)
+RING_BITS = (8, 16, 32)
+SCALES = (None, "standard", "minmax", "max")
+
+
+class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """FDSKL's parameters, by the names that the estimators use."""
+
+    parties: tuple[str, ...]
+    label_parties: tuple[str, ...]
+    kernel: str = "gaussian"
+    bandwidth: float | Literal["median"] = "median"
+    n_directions: int = 1024
+    penalty: float | Literal["auto"] = "auto"
+    loss: str = "logistic"
+    solver: str = "exact"
+    step_size: float | Literal["auto"] = "auto"
+    steps: int | None = None
+    samples: int = 64
+    features: int = 64
+    precondition: bool = False
+    feature_map: str = "fourier"
+    disclosure: str = "open"
+    scale: str | None = None
+    ring_bits: int = 8
+    directions: str = "private"
+    schedule: str = "sync"
+    memory: int | None = None
+    tolerance: float = 1e-3
+    max_iterations: int = 200
+    outputs: int = 1
+    regression: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        kernel_named(self.kernel)
+        loss_named(self.loss, regression=self.regression)
+        for name, value, allowed in (
+            ("solver", self.solver, SOLVERS),
+            ("feature_map", self.feature_map, FEATURE_MAPS),
+            ("disclosure", self.disclosure, DISCLOSURES),
+            ("directions", self.directions, DIRECTIONS),
+            ("schedule", self.schedule, SCHEDULES),
+            ("ring_bits", self.ring_bits, RING_BITS),
+            ("scale", self.scale, SCALES),
+        ):
+            _one_of(name, value, allowed)
+        _number("bandwidth", self.bandwidth, "a positive number or 'median'", _positive, "median")
+        _number(
+            "penalty", self.penalty, "a positive number or 'auto' (1 / rows)", _positive, "auto"
+        )
+        _number("step_size", self.step_size, "a positive number or 'auto'", _positive, "auto")
+        _number("tolerance", self.tolerance, "a positive number", _positive)
+        for name, count in (
+            ("n_directions", self.n_directions),
+            ("samples", self.samples),
+            ("features", self.features),
+            ("max_iterations", self.max_iterations),
+        ):
+            _whole(name, count)
+        if self.steps is not None:
+            _whole("steps", self.steps, " or None (each direction once)")
+        if self.memory is not None:
+            _whole("memory", self.memory, " of bytes, or None for no limit")
+        if self.n_directions < len(self.label_parties):
+            raise InputError.of(
+                "n_directions",
+                f"at least the number of label parties, {len(self.label_parties)}",
+                self.n_directions,
+            )
+        if self.solver == "dsg" and self.step_size != "auto" and self.penalty != "auto":
+            if self.step_size * self.penalty >= 1:
+                raise InputError.of(
+                    "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
+                )
+
+    def widths(self) -> dict[str, int]:
+        """How many directions each label party owns: D cut as evenly as possible."""
+        share, rest = divmod(self.n_directions, len(self.label_parties))
+        return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
+
+    def cached_rows(self, rows: int) -> int:
+        """Rows whose phases every label party can keep within ``memory``."""
+        if self.memory is None:
+            return rows
+        return min(rows, self.memory // (max(self.widths().values()) * (self.ring_bits // 8)))
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        listed = ", ".join(repr(choice) for choice in allowed)
+        raise InputError.of(name, f"{listed}" if len(allowed) == 1 else f"one of {listed}", value)
+
+
+def _number(
+    name: str, value: Any, allowed: str, good: Callable[[float], bool], word: str | None = None
+) -> None:
+    if isinstance(value, str) and value == word:
+        return
+    if isinstance(value, bool | str) or not isinstance(value, int | float) or not good(value):
+        raise InputError.of(name, allowed, value)
+
+
+def _whole(name: str, value: Any, also: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError.of(name, f"a positive whole number{also}", value)

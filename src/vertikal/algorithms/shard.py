@@ -1,0 +1,46 @@
+"""The shard: what one party keeps of a trained model. A model exists only as its shards.
+
+Directions are not in it: they are drawn again from the shard's seed, so a shard is small and the same
+numbers never lie in two places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.settings import FdsklSettings
+from vertikal.data.prepare import Scaling
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the solver went, as a label party saw it."""
+
+    iterations: int = 0
+    passes: int = 0
+    converged: bool = True
+    objective: list[float] = field(default_factory=list)
+    gradient: list[float] = field(default_factory=list)
+    penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One party's part: its columns, scaling and seed; at a label party also its coefficients."""
+
+    party: str
+    settings: FdsklSettings
+    columns: tuple[str, ...]
+    scaling: Scaling
+    bandwidth: float
+    seed: bytes = field(repr=False)
+    coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
+    constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
+    unit: Array = field(default_factory=lambda: np.ones(1))  # (outputs,), of regression targets
+    training: Training = field(default_factory=Training)

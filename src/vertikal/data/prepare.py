@@ -1,0 +1,112 @@
+"""A party's own scaling, learned on its training rows and kept in its shard.
+
+A scaling is a centre and a factor per column: x ↦ (x − centre)·factor. Sparse columns keep their zeros
+in memory whatever the centre, since feature maps fold it into their offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.data.tables import Block, Table
+from vertikal.errors import InputError
+
+Array = npt.NDArray[Any]
+
+SCALES = ("standard", "minmax", "max")
+_HEIGHT = 4096
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """x ↦ (x − centre)·factor, per column."""
+
+    centre: list[float]
+    factor: list[float]
+
+    def arrays(self) -> tuple[Array, Array]:
+        return np.array(self.centre), np.array(self.factor)
+
+
+def check_columns(table: Table, *, varying: bool) -> None:
+    """Refuse NaN and infinite cells and, if ``varying``, dense columns that are constant.
+
+    A sparse column may be empty, as words in a sample of texts are.
+    """
+    lowest, highest = np.full(table.width, np.inf), np.full(table.width, -np.inf)
+    for span in table.spans(_HEIGHT):
+        low, high = _bounds(table.block(span))
+        lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
+        _check_finite(table, low + high)
+    constant = lowest == highest
+    if varying and constant.any() and not table.is_sparse:
+        column = int(np.argmax(constant))
+        raise InputError(
+            f"columns: {table.columns[column]} of party {table.party!r} must vary, got a constant "
+            f"({lowest[column]:g} in each row), which adds nothing to a kernel: drop it"
+        )
+
+
+def learn_scaling(table: Table, scale: str | None) -> Scaling:
+    """The scaling of this name for the table's columns; None leaves them as they are.
+
+    ``standard`` mean 0 and standard deviation 1, ``minmax`` to [0, 1], ``max`` by the largest
+    magnitude. A column without spread keeps its unit.
+    """
+    zero, one = np.zeros(table.width), np.ones(table.width)
+    if scale is None:
+        return Scaling(zero.tolist(), one.tolist())
+    lowest, highest = np.full(table.width, np.inf), np.full(table.width, -np.inf)
+    total, squares = zero.copy(), zero.copy()
+    # Squares are taken about the first rows' mean, or columns far from zero would cancel.
+    shift = _means(table.block(slice(0, _HEIGHT)))
+    for span in table.spans(_HEIGHT):
+        block = table.block(span)
+        low, high = _bounds(block)
+        lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
+        total += _sums(block, shift, lambda x: x)
+        squares += _sums(block, shift, np.square)
+    mean = total / table.rows
+    deviation = np.sqrt(np.maximum(squares / table.rows - np.square(mean), 0))
+    centre, spread = {
+        "standard": (mean + shift, deviation),
+        "minmax": (lowest, highest - lowest),
+        "max": (zero, np.maximum(np.abs(lowest), np.abs(highest))),
+    }[scale]
+    factor = np.divide(1.0, spread, out=one, where=spread > 0)
+    return Scaling(centre.tolist(), factor.tolist())
+
+
+def _check_finite(table: Table, extremes: Array) -> None:
+    if not np.isfinite(extremes).all():
+        column = int(np.argmin(np.isfinite(extremes)))
+        what = "NaN (a missing value)" if np.isnan(extremes[column]) else "infinity"
+        raise InputError(
+            f"columns: {table.columns[column]} of party {table.party!r} must hold finite numbers, "
+            f"got {what}; fill in or drop such rows first, for instance with "
+            "sklearn.impute.SimpleImputer. Input contains NaN or infinity."
+        )
+
+
+def _bounds(block: Block) -> tuple[Array, Array]:
+    if sparse.issparse(block):
+        low, high = block.min(axis=0), block.max(axis=0)
+        return np.asarray(low.todense()).ravel(), np.asarray(high.todense()).ravel()
+    return block.min(axis=0), block.max(axis=0)
+
+
+def _means(block: Block) -> Array:
+    return np.zeros(block.shape[1]) if sparse.issparse(block) else np.asarray(block.mean(axis=0))
+
+
+def _sums(block: Block, shift: Array, function: Callable[[Any], Any]) -> Array:
+    if sparse.issparse(block):
+        values = block.copy()
+        values.data = function(values.data)
+        return np.asarray(values.sum(axis=0)).ravel()
+    return np.asarray(function(block - shift).sum(axis=0))

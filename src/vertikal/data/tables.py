@@ -1,0 +1,56 @@
+"""A party's table: its columns, dense or sparse, handed out in blocks of rows.
+
+Dense input is kept as it came; sparse input is kept as CSR and never densified as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.errors import InputError
+
+Array: TypeAlias = npt.NDArray[Any]
+Block: TypeAlias = "Array | sparse.csr_array"
+
+
+class Table:
+    """Numeric columns of one party; all finite."""
+
+    def __init__(self, party: str, columns: tuple[str, ...], values: Any) -> None:
+        self.party = party
+        self.columns = columns
+        if sparse.issparse(values):
+            self._values: Block = sparse.csr_array(values)
+        else:
+            self._values = np.asarray(values)
+        if self._values.shape[1] != len(columns):
+            raise InputError.of(
+                f"table of {party}", f"{len(columns)} columns wide", self._values.shape[1]
+            )
+
+    @property
+    def rows(self) -> int:
+        return int(self._values.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self._values.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sparse.issparse(self._values))
+
+    def block(self, rows: slice | Array) -> Block:
+        """These rows, in double precision: a dense array, or CSR if the table is sparse."""
+        part = self._values[rows]
+        if self.is_sparse:
+            return part.astype(np.float64)
+        return np.ascontiguousarray(part, np.float64)
+
+    def spans(self, height: int) -> list[slice]:
+        """The rows in runs of ``height``."""
+        return [slice(i, min(i + height, self.rows)) for i in range(0, self.rows, height)]

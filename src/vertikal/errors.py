@@ -1,0 +1,54 @@
+"""The exception tree: everything Vertikal raises on purpose.
+
+A message names the parameter or party, what is allowed, what came, and the remedy; an error about
+waiting also names the peer, what was waited for, and since when. Foreign exceptions are turned into
+one of these at the boundary where they appear.
+"""
+
+from __future__ import annotations
+
+
+class VertikalError(Exception):
+    """The root: catch this to catch all of Vertikal's own errors."""
+
+
+class InputError(VertikalError, ValueError):
+    """A parameter, column or label that cannot be used as it came."""
+
+    @classmethod
+    def of(cls, parameter: str, allowed: str, received: object) -> InputError:
+        """The one template for parameters: ``penalty must be a positive number, got -1``."""
+        shown = received if isinstance(received, str) and " " in received else repr(received)
+        return cls(f"{parameter} must be {allowed}, got {shown}")
+
+
+class RingError(InputError):
+    """A number that the ring cannot hold: not finite, or out of range."""
+
+
+class SecrecyError(VertikalError):
+    """Something that would have shown more than was agreed, and was therefore not done."""
+
+
+class PadReused(SecrecyError):
+    """A one-time pad was asked for a second time."""
+
+
+class MeshError(VertikalError):
+    """Parties could not exchange a message."""
+
+
+class WireError(MeshError):
+    """Bytes that are not a frame of this protocol, or a frame beyond its limits."""
+
+
+class DeadlineExceeded(MeshError, TimeoutError):
+    """A wait that ended without a message; names who, what and since when."""
+
+
+class PeerStopped(MeshError, ConnectionError):
+    """Another party ended before it had sent what was waited for."""
+
+
+class AgreementError(MeshError):
+    """Parties do not run the same job: another version, other settings, another number of rows."""

@@ -1,0 +1,203 @@
+"""FDSKLClassifier: a federated kernel classifier with scikit-learn's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from vertikal.clock import Observer
+from vertikal.errors import InputError
+from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.losses.pointwise import LOSSES
+
+Array = npt.NDArray[Any]
+
+
+def _estimates_probabilities(estimator: FDSKLClassifier) -> bool:
+    if estimator.loss == "smooth_hinge":
+        raise AttributeError(
+            "predict_proba needs loss='logistic' or 'square', got 'smooth_hinge'; or wrap the estimator "
+            "in sklearn.calibration.CalibratedClassifierCV"
+        )
+    return True
+
+
+class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
+    """A kernel classifier trained by several parties that hold different columns of the same rows.
+
+    All parties are simulated in this process; each sees its own columns, and the label parties the
+    labels. Several classes are learned one against the rest.
+
+    Parameters
+    ----------
+    parties : mapping of names to columns, or a number of parties, default 2
+        Columns by name (data frames) or number. A number cuts the columns into runs.
+    label_parties : names, or a number, default: the first party
+        Who holds the labels. Several of them share the coefficients.
+    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
+    bandwidth : number or "median"
+        σ of exp(−‖x−x'‖²/2σ²). "median" takes σ² = half the median squared distance of a sample of
+        pairs of rows, found by a secure sum.
+    n_directions : int
+        D, the number of random features.
+    penalty : number or "auto"
+        λ of (1/n) Σ L + λ/2 ‖f‖². "auto" is 1/n, the same as C = 1 of `SVC`.
+    loss : "logistic", "square" or "smooth_hinge"
+    solver : "exact" or "dsg"
+        "exact" solves the regularised problem on the drawn features to ``tolerance``; "dsg" is the
+        paper's doubly stochastic gradient.
+    step_size, steps, samples, features, precondition
+        For "dsg": γ, the number of steps (default: each direction once), rows and directions per step
+        (1 and 1 are the paper's rule), and whether a block's update is divided by its covariance.
+    feature_map : "fourier"
+    disclosure : "open"
+        Who sees the features: "open" shows the summed phases to the label party that owns them.
+    scale : None, "standard", "minmax" or "max"
+        Each party's own scaling of its columns, kept in its shard.
+    ring_bits : 8, 16 or 32
+        Bits of a phase.
+    masking : "pads" or "trees"
+        How sums are masked: one-time pads, or the paper's two trees (for reproduction).
+    directions : "private" or "shared"
+        "shared" is the papers' way and lets a label party undo the others' columns.
+    schedule : "sync"
+        Label parties take their steps in turn.
+    memory : bytes, a text like "2GB", or None
+        How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
+    tolerance, max_iterations
+        When the exact solver stops.
+    timeout : seconds
+        How long any party waits for a message of another.
+    random_state : int, RandomState or None
+        Fixes everything, for tests and simulation. With None secrets come from the operating system.
+    verbose : 0, 1 or an observer
+    class_weight : None, "balanced" or a mapping of classes to weights
+
+    Attributes
+    ----------
+    classes_ : the class labels
+    ledger_ : who received what, how much, and what it can learn from it
+    report_ : seconds and bytes by stage and party (`report_.seconds`, `report_.bytes_sent`)
+    shards_ : what each party keeps of the model, by name
+    bandwidth_, penalty_, n_iter_, objective_, columns_, settings_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from vertikal import FDSKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = FDSKLClassifier(parties=3, scale="standard", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        parties: int | Mapping[str, Any] = 2,
+        *,
+        label_parties: int | str | list[str] | tuple[str, ...] | None = None,
+        kernel: str = "gaussian",
+        bandwidth: float | Literal["median"] = "median",
+        n_directions: int = 1024,
+        penalty: float | Literal["auto"] = "auto",
+        loss: str = "logistic",
+        solver: str = "exact",
+        step_size: float | Literal["auto"] = "auto",
+        steps: int | None = None,
+        samples: int = 64,
+        features: int = 64,
+        precondition: bool = False,
+        feature_map: str = "fourier",
+        disclosure: str = "open",
+        scale: str | None = None,
+        ring_bits: int = 8,
+        masking: str = "pads",
+        directions: str = "private",
+        schedule: str = "sync",
+        memory: int | str | None = None,
+        tolerance: float = 1e-3,
+        max_iterations: int = 200,
+        timeout: float = 300.0,
+        random_state: Any = None,
+        verbose: int | bool | Observer = 0,
+        class_weight: Mapping[Any, float] | str | None = None,
+    ) -> None:
+        super().__init__(
+            parties,
+            label_parties=label_parties,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            n_directions=n_directions,
+            penalty=penalty,
+            loss=loss,
+            solver=solver,
+            step_size=step_size,
+            steps=steps,
+            samples=samples,
+            features=features,
+            precondition=precondition,
+            feature_map=feature_map,
+            disclosure=disclosure,
+            scale=scale,
+            ring_bits=ring_bits,
+            masking=masking,
+            directions=directions,
+            schedule=schedule,
+            memory=memory,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            timeout=timeout,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X (rows, columns) and labels y."""
+        X, y = self._validate(X, y, reset=True)
+        check_classification_targets(y)
+        weights = self._weights(sample_weight, X)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y must hold at least two classes, got one class: {self.classes_[0]!r}"
+            )
+        if self.class_weight is not None:
+            factors = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+            )
+            weights = weights * factors[numbers]
+        wanted = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
+        targets = np.where(numbers[:, None] == wanted, 1.0, -1.0)  # (rows, outputs)
+        self._fit(X, y, weights, targets)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """f(x): (rows,) for two classes, positive for the second; else (rows, classes)."""
+        values = self._decide(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> Array:
+        """The class of each row."""
+        values = self._decide(X)
+        best = (values[:, 0] > 0).astype(int) if len(self.classes_) == 2 else values.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @available_if(_estimates_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities (rows, classes)."""
+        chances = LOSSES[self.loss].probability(self._decide(X))
+        if chances is None:
+            raise AttributeError(f"loss {self.loss!r} estimates no probabilities")
+        if len(self.classes_) == 2:
+            return np.concatenate((1 - chances, chances), axis=1)
+        total = chances.sum(axis=1, keepdims=True)
+        even = np.full_like(chances, 1 / chances.shape[1])
+        return np.divide(chances, total, out=even, where=total > 0)

@@ -1,0 +1,81 @@
+"""The report of a run: seconds and bytes by stage and party."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vertikal.clock import Stage
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where time and bytes went.
+
+    ``stages`` has one entry per stage and party; ``wall`` is the time from start to end. The seconds of
+    a party include its waiting for others.
+    """
+
+    stages: Mapping[str, Mapping[str, Stage]]
+    wall: float
+
+    @classmethod
+    def of(cls, by_party: Mapping[str, Mapping[str, Stage]], wall: float) -> Report:
+        names = dict.fromkeys(stage for stages in by_party.values() for stage in stages)
+        return cls(
+            {
+                stage: {
+                    party: stages[stage] for party, stages in by_party.items() if stage in stages
+                }
+                for stage in names
+            },
+            wall,
+        )
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by party, over all stages."""
+        return self._total("seconds")
+
+    @property
+    def bytes_sent(self) -> dict[str, int]:
+        """Bytes sent by party, headers included."""
+        return {party: int(size) for party, size in self._total("bytes_sent").items()}
+
+    def _total(self, field: str) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        for parties in self.stages.values():
+            for party, stage in parties.items():
+                totals[party] = totals.get(party, 0) + getattr(stage, field)
+        return totals
+
+    def rows(self) -> list[tuple[str, str, float, int]]:
+        """(stage, party, seconds, bytes sent) of each entry."""
+        return [
+            (stage, party, entry.seconds, entry.bytes_sent)
+            for stage, parties in self.stages.items()
+            for party, entry in parties.items()
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{'stage':<12} {'party':<16} {'seconds':>9} {'bytes sent':>14}"]
+        lines += [
+            f"{stage:<12} {party:<16} {seconds:>9.3f} {size:>14,}"
+            for stage, party, seconds, size in self.rows()
+        ]
+        lines.append(
+            f"{'in all':<12} {'':<16} {self.wall:>9.3f} {sum(self.bytes_sent.values()):>14,}"
+        )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><td>{html.escape(stage)}</td><td>{html.escape(party)}</td>"
+            f"<td>{seconds:.3f}</td><td>{size:,}</td></tr>"
+            for stage, party, seconds, size in self.rows()
+        )
+        return (
+            "<table><thead><tr><th>stage</th><th>party</th><th>seconds</th><th>bytes sent</th></tr>"
+            f"</thead><tbody>{body}</tbody></table>"
+        )

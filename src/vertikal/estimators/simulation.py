@@ -1,0 +1,120 @@
+"""Running a program for all parties at once: one thread and one mesh end each, one process."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from vertikal.clock import Observer
+from vertikal.data.tables import Table
+from vertikal.errors import MeshError
+from vertikal.estimators.report import Report
+from vertikal.mesh import local_meshes
+from vertikal.mesh.interface import Mesh
+from vertikal.party import Labels, Party
+from vertikal.privacy.ledger import Ledger
+from vertikal.version import __version__
+
+Result = TypeVar("Result")
+Wrap = Callable[[Mesh], Mesh]
+
+
+@dataclass(frozen=True)
+class Federation:
+    """Who takes part in a simulated run, and with what."""
+
+    tables: Mapping[str, Table]
+    label_parties: tuple[str, ...]
+    labels: Labels | None
+    secrets: Mapping[str, bytes]
+    settings: str
+    masking: str
+    timeout: float
+    observer: Observer | None = None
+    wrap: Wrap = lambda mesh: mesh
+    """Lets a test put a recording mesh in between."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave, by party, and what it cost."""
+
+    results: Mapping[str, Any]
+    ledger: Ledger
+    report: Report
+
+
+def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome:
+    """Run ``program`` for every party; raise the first party's error if one fails."""
+    names = tuple(federation.tables)
+    meshes = {
+        name: federation.wrap(mesh)
+        for name, mesh in local_meshes(names, federation.timeout).items()
+    }
+    job = secrets.token_hex(8)
+    parties: dict[str, Party] = {}
+    results: dict[str, Any] = {}
+    errors: dict[str, BaseException] = {}
+
+    def run(name: str) -> None:
+        try:
+            party = Party(
+                meshes[name],
+                federation.tables[name],
+                label_parties=federation.label_parties,
+                labels=federation.labels if name in federation.label_parties else None,
+                secret=federation.secrets[name],
+                job=job,
+                settings=federation.settings,
+                version=__version__,
+                masking=federation.masking,
+                observer=federation.observer,
+            )
+            parties[name] = party
+            results[name] = program(party)
+            meshes[name].close()
+        except BaseException as error:
+            errors[name] = error
+            meshes[name].fail(f"{type(error).__name__}: {error}")
+
+    began = time.perf_counter()
+    threads = [threading.Thread(target=run, args=(name,), name=name, daemon=True) for name in names]
+    # One BLAS thread per party: the parties themselves are what runs in parallel.
+    with _controller().limit(limits=1, user_api="blas"):
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            for mesh in meshes.values():
+                mesh.fail("interrupted")
+            for thread in threads:
+                thread.join()
+            raise
+    if errors:
+        raise _cause(errors)
+    wall = time.perf_counter() - began
+    return Outcome(
+        results,
+        Ledger.joined(party.ledger for party in parties.values()),
+        Report.of({name: parties[name].clock.stages for name in names}, wall),
+    )
+
+
+def _cause(errors: Mapping[str, BaseException]) -> BaseException:
+    """The error that began it: the others only say that somebody stopped."""
+    first = next(iter(errors.values()))
+    return next((error for error in errors.values() if not isinstance(error, MeshError)), first)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

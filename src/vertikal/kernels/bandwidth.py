@@ -1,0 +1,47 @@
+"""Choosing a bandwidth from the distances of a few pairs of rows.
+
+The parties agree on pairs by a public seed, add up their shares of each pair's distance by a secure
+sum, and the label party takes the weighted median of the totals. The functions here are the arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import InputError
+
+Array = npt.NDArray[Any]
+
+PAIRS = 2000
+
+
+def sample_pairs(rows: int, seed: int, pairs: int = PAIRS) -> Array:
+    """Pairs of row numbers (pairs, 2): all of them while they are few, else a public random sample."""
+    if rows < 2:
+        raise InputError.of("bandwidth", "a number where there are fewer than two rows", "median")
+    if rows * (rows - 1) // 2 <= pairs:
+        return np.stack(np.triu_indices(rows, 1), axis=1)
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, rows, pairs)
+    second = (first + generator.integers(1, rows, pairs)) % rows
+    return np.stack((first, second), axis=1)
+
+
+def weighted_median(distances: Array, weights: Array) -> float:
+    """The median of the distances that are not zero, each counted with its weight.
+
+    Copies of a row add pairs at distance zero; leaving them out makes a row of weight two and the
+    same row twice give one answer.
+    """
+    use = (weights > 0) & (distances > 0)
+    if not use.any():
+        raise InputError(
+            "bandwidth: 'median' needs rows that differ, but all sampled pairs of rows are equal; "
+            "give a number"
+        )
+    order = np.argsort(distances[use], kind="stable")
+    values, mass = distances[use][order], np.cumsum(weights[use][order])
+    return float(values[np.searchsorted(mass, mass[-1] / 2)])

@@ -1,0 +1,45 @@
+"""A feature map is a local part and a decoding (nothing above it knows which map it is).
+
+Each party computes `local` numbers of its own columns, as ring elements; the elements are summed over
+the parties by a secure sum; the receiver `decode`s the total to features whose inner products
+approximate the kernel. `forward` and `adjoint` multiply by the decoded features without writing them
+down, where a map knows a shorter way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.secure.ring import Ring
+
+Array: TypeAlias = npt.NDArray[Any]
+Block: TypeAlias = "Array | sparse.csr_array"
+"""Some rows of a party's columns: (rows, columns), dense float64 or CSR."""
+
+
+class FeatureMap(ABC):
+    """Features of one block of directions."""
+
+    ring: Ring
+    width: int  # features of this block
+
+    @abstractmethod
+    def local(self, block: Block) -> Array:
+        """This party's part: ring elements (rows, width), C-ordered, owned by the caller."""
+
+    @abstractmethod
+    def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
+        """Features of summed ring elements (rows, some or all of the block's columns)."""
+
+    def forward(self, total: Array, coefficients: Array) -> Array:
+        """decode(total) @ coefficients: (rows, width) × (width, outputs) → (rows, outputs)."""
+        return np.asarray(self.decode(total) @ coefficients.astype(np.float32))
+
+    def adjoint(self, total: Array, residuals: Array) -> Array:
+        """decode(total).T @ residuals: (rows, outputs) → (width, outputs)."""
+        return np.asarray(self.decode(total).T @ residuals.astype(np.float32))

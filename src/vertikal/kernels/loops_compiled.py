@@ -1,0 +1,78 @@
+"""The compiled loops; imported only where numba is installed. See `loops` for what they compute.
+
+Written so that the compiler vectorises the inner loop over directions: plain arithmetic on one row (or
+four), single precision throughout, sums allowed to be reordered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from vertikal.kernels.loops import _S0, _S1, _S2, _S3, _S4, ROUNDER
+
+_ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
+_HALF = np.float32(0.5)
+_SUMS = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=_SUMS)
+def _cosine(phase: Any, unit: Any) -> Any:
+    # cos(πu) = sin(π(1/2 − |u|)), and 1/2 − |u| lies within ±1/2.
+    v = _HALF - abs(np.float32(phase) * unit)
+    s = v * v
+    return v * (_S0 + s * (_S1 + s * (_S2 + s * (_S3 + s * _S4))))
+
+
+@njit(cache=True, nogil=True)
+def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
+    # ``bits`` is ``steps`` seen as integers. Within range the sum has one fixed exponent, so any
+    # other exponent (too large, infinite, NaN) shows in the gathered differences.
+    strange = np.uint64(0)
+    rows, columns = steps.shape
+    for i in range(rows):
+        for j in range(columns):
+            steps[i, j] = steps[i, j] + offsets[j] + ROUNDER
+        for j in range(columns):
+            strange |= bits[i, j] ^ _ROUNDER_BITS
+            out[i, j] = bits[i, j]
+    return strange >> np.uint64(52) == 0
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def decode(phases: Any, unit: Any, out: Any) -> None:
+    rows, columns = phases.shape
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = _cosine(phases[i, j], unit)
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def forward(phases: Any, unit: Any, coefficients: Any, out: Any) -> None:
+    rows, columns = phases.shape
+    for i in range(rows):
+        total = np.float32(0.0)
+        for j in range(columns):
+            total += coefficients[j] * _cosine(phases[i, j], unit)
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def adjoint(phases: Any, unit: Any, residuals: Any, out: Any) -> None:
+    rows, columns = phases.shape
+    whole = rows - rows % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = residuals[i], residuals[i + 1], residuals[i + 2], residuals[i + 3]
+        for j in range(columns):
+            out[j] += (
+                a * _cosine(phases[i, j], unit)
+                + b * _cosine(phases[i + 1, j], unit)
+                + c * _cosine(phases[i + 2, j], unit)
+                + d * _cosine(phases[i + 3, j], unit)
+            )
+    for i in range(whole, rows):
+        a = residuals[i]
+        for j in range(columns):
+            out[j] += a * _cosine(phases[i, j], unit)

@@ -1,0 +1,133 @@
+"""The mesh interface, on one page.
+
+A mesh joins one party to the others of its federation. A message goes from one party to another
+under a tag; messages under one (sender, tag) arrive in the order in which they were sent, and those
+under other tags do not disturb them. Every transport inherits `send` and `recv`, so that names,
+dtypes, lengths and deadlines are checked, and traffic counted, in one place; it supplies `_put` and
+`_get`.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import InputError, MeshError
+from vertikal.mesh import wire
+
+Array: TypeAlias = npt.NDArray[Any]
+Record: TypeAlias = Mapping[str, Any]
+Payload: TypeAlias = Array | Record
+
+DEADLINE = 300.0
+"""Seconds that a wait may last when nobody said otherwise."""
+
+
+@dataclass
+class Traffic:
+    """Frames and bytes that left and reached one party, headers included."""
+
+    frames_sent: int = 0
+    bytes_sent: int = 0
+    frames_received: int = 0
+    bytes_received: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def sent(self, size: int) -> None:
+        with self._lock:
+            self.frames_sent += 1
+            self.bytes_sent += size
+
+    def received(self, size: int) -> None:
+        with self._lock:
+            self.frames_received += 1
+            self.bytes_received += size
+
+
+class Mesh(ABC):
+    """One party's end of the mesh."""
+
+    def __init__(self, me: str, parties: tuple[str, ...], deadline: float = DEADLINE) -> None:
+        if me not in parties:
+            raise InputError.of("me", f"one of the parties {list(parties)}", me)
+        if len(set(parties)) != len(parties):
+            raise InputError.of("parties", "distinct names", list(parties))
+        if not deadline > 0:
+            raise InputError.of("deadline", "a positive number of seconds", deadline)
+        self.me = me
+        self.parties = parties
+        self.deadline = deadline
+        self.traffic = Traffic()
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Everybody but me, in the order of the federation."""
+        return tuple(name for name in self.parties if name != self.me)
+
+    def send(self, to: str, tag: str, payload: Payload) -> int:
+        """Send ``payload`` to party ``to``; return the size of its frame in bytes.
+
+        An array may travel by reference: who sends it must not write to it afterwards.
+        """
+        self._check_peer(to)
+        frame = wire.frame(self.me, to, tag, payload)
+        size = frame.size
+        self._put(to, frame)
+        self.traffic.sent(size)
+        return size
+
+    def recv(self, from_: str, tag: str, timeout: float | None = None) -> Payload:
+        """The next message of ``from_`` under ``tag``.
+
+        Raises DeadlineExceeded after ``timeout`` seconds (the mesh's own deadline by default), and
+        PeerStopped as soon as it is known that the message cannot come any more. Arrays are read-only.
+        """
+        self._check_peer(from_)
+        frame = self._get(from_, tag, self.deadline if timeout is None else timeout)
+        self.traffic.received(frame.size)
+        return frame.payload()
+
+    def recv_array(
+        self, from_: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]
+    ) -> Array:
+        """As `recv`, and refuse anything but an array of this dtype and shape."""
+        payload = self.recv(from_, tag)
+        wanted = np.dtype(dtype)
+        if not isinstance(payload, np.ndarray) or (payload.dtype, payload.shape) != (wanted, shape):
+            came = (
+                f"{payload.dtype} {payload.shape}"
+                if isinstance(payload, np.ndarray)
+                else "a structured message"
+            )
+            raise MeshError(
+                f"{self.me}: {from_} sent {came} under {tag!r}, expected {wanted} {shape}"
+            )
+        return payload
+
+    def _check_peer(self, name: str) -> None:
+        if name not in self.parties or name == self.me:
+            raise MeshError(
+                f"{self.me}: {name!r} is not another party of this mesh; those are {list(self.peers)}"
+            )
+
+    @abstractmethod
+    def _put(self, to: str, frame: wire.Frame) -> None:
+        """Hand a checked frame to the transport; may wait while the receiver's buffer is full."""
+
+    @abstractmethod
+    def _get(self, from_: str, tag: str, timeout: float) -> wire.Frame:
+        """The next frame of ``from_`` under ``tag``, within ``timeout`` seconds."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Say that this party is done; what it sent before can still be received."""
+
+    @abstractmethod
+    def fail(self, reason: str) -> None:
+        """Say that this party stops because of ``reason``; the others' waits end at once."""

@@ -1,0 +1,140 @@
+"""The local mesh: parties as threads of one process, arrays handed over by reference.
+
+It is a full peer of the other transports: the same checks, deadlines and back-pressure. Since all
+mailboxes lie in one place, it can follow who waits for whom and name the party at the end of the
+chain when a wait runs out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from vertikal.errors import DeadlineExceeded, PeerStopped
+from vertikal.mesh.interface import DEADLINE, Mesh
+from vertikal.mesh.wire import Frame
+
+CAPACITY = 64 << 20
+"""Bytes that may lie between two parties before the sender waits."""
+
+
+@dataclass
+class _Wait:
+    peer: str
+    what: str
+    since: float
+
+
+@dataclass
+class _Hub:
+    """The mailboxes of all parties, and who waits for whom."""
+
+    capacity: int
+    now: Callable[[], float] = time.monotonic
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    boxes: dict[tuple[str, str, str], deque[Frame]] = field(default_factory=dict)
+    load: dict[tuple[str, str], int] = field(default_factory=dict)
+    waits: dict[str, _Wait] = field(default_factory=dict)
+    ended: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def chain(self, name: str) -> str:
+        """Who waits for whom, from ``name`` on: 'a waits for b (2.0 s), b is busy'."""
+        links, seen = [], set()
+        while name in self.waits and name not in seen:
+            seen.add(name)
+            wait = self.waits[name]
+            links.append(
+                f"{name} waits for {wait.peer} ({wait.what}, {self.now() - wait.since:.1f} s)"
+            )
+            name = wait.peer
+        end = f"{name} {self.ended[name]}" if name in self.ended else f"{name} has sent nothing"
+        return "; ".join([*links, end])
+
+
+class LocalMesh(Mesh):
+    """One party's end of a mesh inside this process; see `local_meshes`."""
+
+    def __init__(self, me: str, parties: tuple[str, ...], deadline: float, hub: _Hub) -> None:
+        super().__init__(me, parties, deadline)
+        self._hub = hub
+
+    def _put(self, to: str, frame: Frame) -> None:
+        hub, link = self._hub, (self.me, to)
+
+        def room() -> bool:
+            # A party that has ended reads no more: do not wait for it, its failure is told in _get.
+            waiting = hub.load.get(link, 0)
+            return waiting == 0 or waiting + frame.size <= hub.capacity or to in hub.ended
+
+        with hub.changed:
+            self._wait_until(room, to, f"room for {frame.header.tag!r}", self.deadline)
+            box = (to, self.me, frame.header.tag)
+            hub.boxes.setdefault(box, deque()).append(frame)
+            hub.load[link] = hub.load.get(link, 0) + frame.size
+            hub.changed.notify_all()
+
+    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+        hub, box = self._hub, (self.me, from_, tag)
+        with hub.changed:
+            self._wait_until(lambda: bool(hub.boxes.get(box)), from_, repr(tag), timeout)
+            frame = hub.boxes[box].popleft()
+            if not hub.boxes[box]:
+                del hub.boxes[box]
+            hub.load[from_, self.me] -= frame.size
+            hub.changed.notify_all()
+            return frame
+
+    def _wait_until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
+        hub = self._hub
+        since = hub.now()
+        hub.waits[self.me] = _Wait(peer, what, since)
+        try:
+            while not ready():
+                others = {name: why for name, why in hub.failed.items() if name != self.me}
+                if others:
+                    name, why = next(iter(others.items()))
+                    raise PeerStopped(
+                        f"{self.me}: {name} stopped ({why}) while {self.me} waited for {what} "
+                        f"from {peer}, since {hub.now() - since:.1f} s"
+                    )
+                if peer in hub.ended:
+                    raise PeerStopped(
+                        f"{self.me}: {peer} {hub.ended[peer]} without sending {what}, which "
+                        f"{self.me} waited for since {hub.now() - since:.1f} s"
+                    )
+                left = since + timeout - hub.now()
+                if left <= 0:
+                    raise DeadlineExceeded(
+                        f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
+                        f"{hub.chain(self.me)}"
+                    )
+                hub.changed.wait(left)
+        finally:
+            del hub.waits[self.me]
+
+    def close(self) -> None:
+        with self._hub.changed:
+            self._hub.ended.setdefault(self.me, "has ended")
+            self._hub.changed.notify_all()
+
+    def fail(self, reason: str) -> None:
+        with self._hub.changed:
+            self._hub.ended.setdefault(self.me, "has failed")
+            self._hub.failed.setdefault(self.me, reason)
+            self._hub.changed.notify_all()
+
+
+def local_meshes(
+    parties: Sequence[str], deadline: float = DEADLINE, capacity: int = CAPACITY
+) -> dict[str, LocalMesh]:
+    """One connected mesh end per party, by name.
+
+    ``capacity`` bounds the bytes that wait between two parties; a single larger message still passes.
+    """
+    hub = _Hub(capacity)
+    names = tuple(parties)
+    return {name: LocalMesh(name, names, deadline, hub) for name in names}

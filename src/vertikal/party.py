@@ -1,0 +1,246 @@
+"""The party: all that a program may see.
+
+A program is one function that every party runs. It gets a `Party`, branches on `has_labels` where roles
+differ, and returns its shard. Sockets, keys, files and other parties' columns are out of its reach, and
+nothing leaves the party except through the methods here, each of which books it in the ledger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.clock import Clock, Observer, Silent
+from vertikal.data.tables import Table
+from vertikal.errors import InputError, SecrecyError
+from vertikal.mesh.collectives import SHAPES, broadcast
+from vertikal.mesh.interface import Mesh, Payload
+from vertikal.mesh.wire import Frame
+from vertikal.privacy.ledger import Disclosure, Ledger
+from vertikal.secure import prg
+from vertikal.secure.agreement import agree
+from vertikal.secure.pads import PaddedSum
+from vertikal.secure.two_trees import TwoTreesSum
+
+Array: TypeAlias = npt.NDArray[Any]
+
+MASKINGS = ("pads", "trees")
+
+AGREEMENT = Disclosure(
+    "agreement",
+    "public keys and the digest of the settings",
+    "nothing about the data but the number of rows",
+    masked=False,
+)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a label party holds beside its columns."""
+
+    targets: Array  # (rows, outputs)
+    weights: Array  # (rows,)
+
+
+class _BookedMesh(Mesh):
+    """The mesh as a party uses it: every frame is booked under the disclosure in force."""
+
+    def __init__(self, inner: Mesh, ledger: Ledger) -> None:
+        super().__init__(inner.me, inner.parties, inner.deadline)
+        self._inner = inner
+        self._ledger = ledger
+        self._current: Disclosure | None = None
+
+    @contextmanager
+    def under(self, disclosure: Disclosure) -> Iterator[None]:
+        before, self._current = self._current, disclosure
+        try:
+            yield
+        finally:
+            self._current = before
+
+    def _put(self, to: str, frame: Frame) -> None:
+        if self._current is None:
+            raise SecrecyError(
+                f"{self.me}: {frame.header.tag!r} has no entry in the ledger; not sent"
+            )
+        self._inner._put(to, frame)
+        self._ledger.book(self.me, to, self._current, frame.size)
+
+    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+        return self._inner._get(from_, tag, timeout)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def fail(self, reason: str) -> None:
+        self._inner.fail(reason)
+
+
+class Party:
+    """One party in one run of one job.
+
+    ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn; ``labels``
+    is None at a feature party. ``job`` names the run, ``settings`` is the digest all parties must share.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        table: Table,
+        *,
+        label_parties: tuple[str, ...],
+        labels: Labels | None,
+        secret: bytes,
+        job: str,
+        settings: str,
+        version: str,
+        masking: str = "pads",
+        shape: str = "star",
+        observer: Observer | None = None,
+    ) -> None:
+        if masking not in MASKINGS:
+            raise InputError.of("masking", f"one of {MASKINGS}", masking)
+        if shape not in SHAPES:
+            raise InputError.of("shape", f"one of {list(SHAPES)}", shape)
+        strangers = [name for name in label_parties if name not in mesh.parties]
+        if strangers or not label_parties:
+            raise InputError.of(
+                "label_parties", f"one or more of the parties {list(mesh.parties)}", label_parties
+            )
+        self.ledger = Ledger()
+        self.table = table
+        self.labels = labels
+        self.label_parties = label_parties
+        self._mesh = _BookedMesh(mesh, self.ledger)
+        self._secret = secret
+        self._masking = masking
+        self._shape = shape
+        self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum] = {}
+        self._broadcasts = 0
+        self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
+        with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
+            # Always fresh, whatever `secret`: no pad of one run can come again in another.
+            self._keys = agree(
+                self._mesh,
+                prg.fresh_key(),
+                job=job,
+                version=version,
+                settings=settings,
+                rows=table.rows,
+            )
+
+    @property
+    def name(self) -> str:
+        return self._mesh.me
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        return self._mesh.parties
+
+    @property
+    def has_labels(self) -> bool:
+        return self.name in self.label_parties
+
+    @property
+    def leader(self) -> str:
+        """The first label party, which speaks for all where one has to."""
+        return self.label_parties[0]
+
+    @property
+    def leads(self) -> bool:
+        return self.name == self.leader
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._mesh.traffic.bytes_sent
+
+    def secret(self, *purpose: str) -> bytes:
+        """32 bytes that only this party knows, one lot per purpose."""
+        return prg.derive_key(self._secret, *purpose)
+
+    def derive(self, key: bytes, *purpose: str) -> bytes:
+        """An independent key for ``purpose``."""
+        return prg.derive_key(key, *purpose)
+
+    def uniforms(self, key: bytes, shape: tuple[int, ...]) -> Array:
+        """Uniform reals in (0, 1), drawn by the stream cipher under ``key``."""
+        return prg.uniform_reals(key, 0, shape)
+
+    def words(self, key: bytes, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Uniform ring elements, drawn by the stream cipher under ``key``."""
+        return prg.uniform_words(key, 1, shape, dtype)
+
+    def secure_sum(
+        self,
+        values: Array,
+        to: str,
+        disclosure: Disclosure,
+        group: tuple[str, ...] | None = None,
+    ) -> Array | None:
+        """The sum of everybody's ring elements, learned by ``to`` only; None at the others.
+
+        ``values`` is overwritten. ``group`` are the parties that take part, all by default.
+        """
+        group = group or self.parties
+        if len(group) == 1:
+            return values
+        with self._mesh.under(disclosure):
+            return self._sum(group, disclosure.name).sum(values, to)
+
+    def phase_sum(
+        self, phases: Array, offsets: Array, to: str, disclosure: Disclosure
+    ) -> Array | None:
+        """The sum of everybody's phases (rows, D), each with its own random offset per direction.
+
+        With pads the offsets of all parties stay in the sum. With trees FDSKL Algorithm 3 is followed:
+        ``offsets`` (D,), which ``phases`` contain, are taken out again, all but one party's.
+        """
+        summation = self._sum(self.parties, disclosure.name)
+        with self._mesh.under(disclosure):
+            if isinstance(summation, TwoTreesSum):
+                return summation.phase_sum(phases, offsets, to, self._kept(to))
+            return summation.sum(phases, to)
+
+    def sum_to_group(self, values: Array, group: tuple[str, ...], disclosure: Disclosure) -> Array:
+        """The sum of the ring elements of ``group``, learned by all of the group."""
+        total = self.secure_sum(values, group[0], disclosure, group)
+        if len(group) == 1:
+            return values
+        return np.asarray(self.broadcast(total, group, disclosure))
+
+    def broadcast(
+        self, payload: Payload | None, group: tuple[str, ...], disclosure: Disclosure
+    ) -> Payload:
+        """What the first of ``group`` holds, at all of them (reverse tree order)."""
+        tag = f"broadcast/{disclosure.name}/{self._broadcasts}/{'+'.join(group)}"[:200]
+        self._broadcasts += 1
+        with self._mesh.under(disclosure):
+            return broadcast(self._mesh, payload, SHAPES["tree"](group), tag)
+
+    def _sum(self, group: tuple[str, ...], purpose: str) -> PaddedSum | TwoTreesSum:
+        key = (group, purpose)
+        if key not in self._sums:
+            if self._masking == "pads":
+                self._sums[key] = PaddedSum(self._mesh, self._keys, group, purpose, self._shape)
+            else:
+                self._sums[key] = TwoTreesSum(self._mesh, prg.fresh_key(), group, purpose)
+        return self._sums[key]
+
+    def _kept(self, to: str) -> str:
+        """FDSKL Algorithm 3, line 6: the party whose offset stays, the same for all rows and runs."""
+        others = [name for name in self.parties if name != to]
+        coin = hashlib.sha256(prg.encode_words("kept", to, *self.parties)).digest()
+        return others[int.from_bytes(coin[:8], "big") % len(others)]
+
+
+def digest(settings: msgspec.Struct) -> str:
+    """The SHA-256 of settings in canonical form: what all parties of a job must share."""
+    return hashlib.sha256(msgspec.json.encode(settings, order="sorted")).hexdigest()

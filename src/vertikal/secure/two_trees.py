@@ -1,0 +1,73 @@
+"""Sums masked over two trees, as FDSKL publishes them (``masking="trees"``, for reproduction).
+
+Each party adds a mask to its number, the masked numbers are summed over tree T1, the masks over a
+totally different tree T2, and the receiver takes the second sum from the first.
+
+For phases the paper draws the mask b^ℓ once per direction (it becomes the feature's offset b), so the
+same mask hides every row: who receives a subtotal in T1 sees exact differences between two people's
+subtotals. This is what was published, and it is kept here to be looked at; `pads` does not share
+it. All other sums draw fresh masks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.collectives import reduce, tree
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.prg import uniform_words
+from vertikal.secure.trees import totally_different
+
+Array = npt.NDArray[Any]
+
+
+class TwoTreesSum:
+    """Sums masked over two trees, among a fixed group of parties for one purpose."""
+
+    def __init__(self, mesh: Mesh, key: bytes, group: tuple[str, ...], purpose: str) -> None:
+        self._mesh = mesh
+        self._key = key
+        self._group = group
+        self._purpose = purpose
+        self._rounds = 0
+        for receiver in group:
+            first = tree(self._order(receiver))
+            totally_different(first, self._order(receiver))
+
+    def sum(self, values: Array, to: str) -> Array | None:
+        """The sum of everybody's ``values`` at ``to``, masked by fresh masks; both trees span all."""
+        first = tree(self._order(to))
+        second = totally_different(first, self._order(to))
+        masks = uniform_words(self._key, self._rounds, values.shape, values.dtype)
+        values += masks
+        tag = f"sum/{self._purpose}/{self._rounds}"
+        self._rounds += 1
+        masked = reduce(self._mesh, values, first, f"{tag}/t1")
+        total = reduce(self._mesh, masks, second, f"{tag}/t2")
+        return None if masked is None or total is None else masked - total
+
+    def phase_sum(self, phases: Array, offsets: Array, to: str, kept: str) -> Array | None:
+        """FDSKL Algorithm 3: Σ_ℓ (ω_ℓᵀx_ℓ + b^ℓ) − Σ_{ℓ≠ℓ'} b^ℓ at the label party ``to``.
+
+        ``phases`` (rows, D) are this party's projections with ``offsets`` (D,), its b^ℓ, already in
+        them (lines 1 to 4); ``kept`` is ℓ', whose b^ℓ' stays in as the features' offset b.
+        """
+        # Line 6 lets ℓ' be any party but the receiver; pairing it with the receiver in T1 keeps that
+        # pair out of T2, which does not contain ℓ'.
+        others = [name for name in self._group if name not in (to, kept)]
+        first = tree((to, kept, *others))
+        second = totally_different(first, (to, *others))
+        tag = f"sum/{self._purpose}/{self._rounds}"
+        self._rounds += 1
+        masked = reduce(self._mesh, phases, first, f"{tag}/t1")  # line 5: ξ
+        removed = None
+        if self._mesh.me != kept:
+            masks = np.array(offsets)
+            removed = reduce(self._mesh, masks, second, f"{tag}/t2")  # line 7
+        return None if masked is None or removed is None else masked - removed
+
+    def _order(self, to: str) -> tuple[str, ...]:
+        return (to, *(name for name in self._group if name != to))

@@ -1,0 +1,261 @@
+"""The regularised problem on the drawn features, solved to tolerance (``solver="exact"``).
+
+    minimise over α   (1/W) Σ_i w_i L(c + (Φα)_i, y_i) + λ/2 ‖α‖²
+
+by L-BFGS, preconditioned with a Cholesky factor of κ·ΦᵀWΦ/W + λI from a subsample of the rows. One
+iteration costs one forward and one adjoint pass. Several outputs (one against the rest) are separate
+problems that share their passes.
+
+With several label parties each holds a block of α and of Φ's columns, and runs this same code; f and the
+inner products are sums over them (`Sums`). All see the same sums, so all take the same decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from vertikal.losses.pointwise import Loss
+from vertikal.solvers.line_search import search
+from vertikal.solvers.operator import FeatureOperator
+
+Array = npt.NDArray[Any]
+
+MEMORY = 10
+"""Pairs that L-BFGS remembers."""
+
+
+class Sums(Protocol):
+    """Adds up what the label parties hold; each gets the total."""
+
+    def rows(self, partial: Array) -> Array: ...
+    def scalars(self, partial: Array) -> Array: ...
+
+
+class Alone:
+    """The sums of a single label party: its own part is all there is."""
+
+    def rows(self, partial: Array) -> Array:
+        return partial
+
+    def scalars(self, partial: Array) -> Array:
+        return partial
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be solved, apart from Φ."""
+
+    targets: Array  # (rows, outputs); ±1 for classification
+    weights: Array  # (rows,)
+    loss: Loss
+    penalty: float  # λ
+    constant: Array  # (outputs,), added to every prediction and not penalised
+
+    @property
+    def mass(self) -> float:
+        """W, the sum of the weights."""
+        return float(self.weights.sum())
+
+
+@dataclass
+class Solution:
+    """Coefficients (width, outputs), and how the solver got there."""
+
+    coefficients: Array
+    iterations: int = 0
+    passes: int = 0
+    converged: bool = False
+    objective: list[float] = field(default_factory=list)
+    gradient: list[float] = field(default_factory=list)
+
+
+def solve(
+    operator: FeatureOperator,
+    problem: Problem,
+    *,
+    sums: Sums | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 200,
+    sample: Array | None = None,
+    report: Callable[[Solution], None] = lambda _: None,
+) -> Solution:
+    """Solve ``problem`` until the preconditioned gradient has shrunk by ``tolerance``.
+
+    ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be the
+    same at all label parties. ``report`` is called after each iteration.
+    """
+    sums = sums or Alone()
+    rows, outputs = problem.targets.shape
+    weights = (problem.weights / problem.mass)[:, None]  # (rows, 1)
+    solution = Solution(np.zeros((operator.width, outputs)))
+    precondition = _preconditioner(operator, problem, np.arange(rows) if sample is None else sample)
+    history = _History(outputs)
+
+    a = solution.coefficients  # α, (width, outputs)
+    f = np.broadcast_to(problem.constant, (rows, outputs)).copy()
+    penalty_value = np.zeros(outputs)  # ‖α‖²
+
+    def gradient() -> Array:
+        solution.passes += 1
+        residuals = weights * problem.loss.derivative(f, problem.targets)
+        return operator.adjoint(residuals) + problem.penalty * a
+
+    g = gradient()
+    p = precondition(g)
+    first: Array | None = None
+    for iteration in range(max_iterations + 1):
+        tables = sums.scalars(history.partial(g, p))
+        history.update(tables)
+        size = history.gradient_size  # gᵀP⁻¹g, (outputs,)
+        first = size if first is None else first
+        value = (weights * problem.loss.value(f, problem.targets)).sum(0)
+        solution.objective.append(float((value + problem.penalty / 2 * penalty_value).sum()))
+        solution.gradient.append(float(np.sqrt(np.max(size))))
+        report(solution)
+        open_ = size > tolerance**2 * np.maximum(first, 1e-300)
+        solution.converged = not open_.any()
+        if solution.converged or iteration == max_iterations:
+            break
+        d = np.where(open_, history.direction(), 0.0)
+        aa, ad, dd, gd = sums.scalars(
+            np.stack([_dots(a, a), _dots(a, d), _dots(d, d), _dots(g, d)])
+        )
+        # A direction that does not descend comes of rounding only: nothing more can be gained.
+        d = np.where(gd < 0, d, 0.0)
+        if not (gd < 0).any():
+            break
+        solution.passes += 1
+        fd = sums.rows(operator.forward(d))  # Φd, (rows, outputs)
+
+        def slope(t: Array, f: Array = f, fd: Array = fd, ad: Array = ad, dd: Array = dd) -> Any:
+            u = f + t * fd
+            loss = weights * problem.loss.derivative(u, problem.targets)
+            bend = weights * problem.loss.curvature(u, problem.targets)
+            return (
+                np.einsum("ij,ij->j", loss, fd) + problem.penalty * (ad + t * dd),
+                np.einsum("ij,ij->j", bend, np.square(fd)) + problem.penalty * dd,
+            )
+
+        t = search(slope, np.minimum(gd, 0.0))
+        a += t * d
+        f += t * fd
+        penalty_value = aa + 2 * t * ad + np.square(t) * dd
+        previous, g = g, gradient()
+        q, p = p, precondition(g)
+        history.append(t * d, g - previous, p - q)
+        solution.iterations += 1
+    return solution
+
+
+class _History:
+    """L-BFGS in products only: the last pairs (s, y), z = P⁻¹y, and the table of inner products.
+
+    The two-loop recursion is run on the table, so that one sum of scalars serves an iteration.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        self._outputs = outputs
+        self._s: list[Array] = []
+        self._y: list[Array] = []
+        self._z: list[Array] = []
+        self._basis: tuple[Array, Array] | None = None
+        self._tables: Array = np.zeros(0)
+
+    def append(self, s: Array, y: Array, z: Array) -> None:
+        for kept, new in ((self._s, s), (self._y, y), (self._z, z)):
+            kept.append(new)
+            del kept[:-MEMORY]
+
+    def partial(self, g: Array, p: Array) -> Array:
+        """This party's part of all inner products that the next direction needs."""
+        self._basis = (g, p)
+        s, y, z = self._s, self._y, self._z
+        m = len(s)
+        table = np.empty((2 * m * m + 2 * m + 1, self._outputs))
+        table[: m * m] = [_dots(a, b) for a in s for b in y] or np.empty((0, self._outputs))
+        table[m * m : 2 * m * m] = [_dots(a, b) for a in y for b in z] or np.empty(
+            (0, self._outputs)
+        )
+        for i in range(m):
+            table[2 * m * m + i] = _dots(s[i], g)
+            table[2 * m * m + m + i] = _dots(y[i], p)
+        table[-1] = _dots(g, p)
+        return table
+
+    def update(self, tables: Array) -> None:
+        self._tables = tables
+
+    @property
+    def gradient_size(self) -> Array:
+        """gᵀP⁻¹g, (outputs,)."""
+        return np.asarray(self._tables[-1])
+
+    def direction(self) -> Array:
+        """−H·g, H the L-BFGS inverse Hessian started from P⁻¹ times a scalar."""
+        if self._basis is None:
+            raise RuntimeError("inner products first")
+        g, p = self._basis
+        m, t = len(self._s), self._tables
+        sy = t[: m * m].reshape(m, m, self._outputs)
+        yz = t[m * m : 2 * m * m].reshape(m, m, self._outputs)
+        sg, yp = t[2 * m * m : 2 * m * m + m], t[2 * m * m + m : 2 * m * m + 2 * m]
+        # A pair without curvature says nothing; its multiplier stays zero.
+        rho = [
+            np.where(sy[i, i] > 0, 1 / np.where(sy[i, i] > 0, sy[i, i], 1.0), 0.0) for i in range(m)
+        ]
+        # Backwards: q = g − Σ a_i y_i.
+        back: list[Array] = [np.zeros(self._outputs)] * m
+        for i in reversed(range(m)):
+            back[i] = rho[i] * (sg[i] - sum(back[j] * sy[i, j] for j in range(i + 1, m)))
+        scale = np.ones(self._outputs)
+        if m:
+            good = (sy[-1, -1] > 0) & (yz[-1, -1] > 0)
+            scale = np.where(good, sy[-1, -1] / np.where(good, yz[-1, -1], 1.0), 1.0)
+        # Forwards: r = scale·P⁻¹q + Σ s_i (a_i − b_i).
+        forth: list[Array] = []
+        for i in range(m):
+            yr = scale * (yp[i] - sum(back[j] * yz[i, j] for j in range(m)))
+            yr = yr + sum(forth[j] * sy[j, i] for j in range(i))
+            forth.append(back[i] - rho[i] * yr)
+        r = scale * p
+        for i in range(m):
+            r = r - (scale * back[i]) * self._z[i] + forth[i] * self._s[i]
+        return -np.asarray(r)
+
+
+def _dots(a: Array, b: Array) -> Array:
+    """Inner products column by column."""
+    return np.einsum("ij,ij->j", a, b)
+
+
+def _preconditioner(
+    operator: FeatureOperator, problem: Problem, sample: Array
+) -> Callable[[Array], Array]:
+    """g ↦ P⁻¹g with P = κ·Φ[sample]ᵀWΦ[sample]/W + λI, or division by λ + κ where Φ has no Gram matrix."""
+    share = problem.weights[sample] / problem.weights[sample].sum()
+    at_start = problem.loss.curvature(
+        np.broadcast_to(problem.constant, problem.targets.shape), problem.targets
+    )
+    kappa = float(np.mean((problem.weights / problem.mass) @ at_start))
+    kappa = max(kappa, 0.01 * problem.loss.curvature_bound)
+    gram = operator.gram(sample, share)
+    if gram is None:
+        return lambda g: g / (problem.penalty + kappa)
+    gram *= kappa
+    diagonal = np.einsum("ii->i", gram)
+    ridge = problem.penalty
+    for _ in range(8):
+        try:
+            diagonal += ridge
+            factor = cho_factor(gram, lower=True, check_finite=False)
+            return lambda g: cho_solve(factor, g, check_finite=False)
+        except LinAlgError:
+            # A subsample in single precision can be indefinite by rounding: add more of the ridge.
+            ridge = max(10 * ridge, 1e-7 * float(diagonal.max()))
+    raise FloatingPointError("the preconditioner could not be factored; are there huge weights?")

@@ -1,0 +1,171 @@
+"""Φ, the matrix of features, as an operator: solvers multiply by it and never see an entry.
+
+Who holds the entries, and in which form, is the operator's business. Here they are summed ring
+elements in the open at the label party, cached as bytes, or asked for again block by block where
+memory does not suffice.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.kernels.feature_map import FeatureMap
+
+Array: TypeAlias = npt.NDArray[Any]
+Fetch: TypeAlias = Callable[[Array], Iterator[tuple[slice, Array]]]
+"""Row numbers in, (positions among them, ring elements of those rows) out, block by block."""
+
+ALL = slice(None)
+CHUNK = 2048
+"""Rows per task. Fixed, so that sums do not depend on the number of cores."""
+
+PRECISE = 1 << 22
+"""Up to so many entries features are kept in double precision, where it costs next to nothing."""
+
+STRIPES = 4
+
+
+class FeatureOperator(ABC):
+    """Φ of shape (rows, width)."""
+
+    rows: int
+    width: int
+
+    @abstractmethod
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        """Φ[rows, columns] @ coefficients: (columns, outputs) → (rows, outputs), float64."""
+
+    @abstractmethod
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        """Φ[rows, columns].T @ residuals: (rows, outputs) → (columns, outputs), float64."""
+
+    def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
+        """Φᵀ·diag(weights)·Φ over some rows and columns, for preconditioning; None if not offered."""
+        return None
+
+
+class OpenOperator(FeatureOperator):
+    """Φ decoded from ring elements that this party holds.
+
+    ``cached`` (r, width) are the elements of the first r rows; ``fetch`` brings those of any others.
+    """
+
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        rows: int,
+        cached: Array,
+        fetch: Fetch | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.rows = rows
+        self.width = cached.shape[1]
+        self._map = feature_map
+        self._cached = cached
+        self._fetch = fetch
+        self._threads = threads or len(os.sched_getaffinity(0))
+        self._precise: Array | None = None
+        if len(cached) == rows and cached.size <= PRECISE:
+            self._precise = feature_map.decode(cached, np.float64)
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        values = np.empty((self.rows if rows is None else len(rows), coefficients.shape[1]))
+        if self._precise is not None:
+            part = self._precise[:, columns] if rows is None else self._precise[rows, columns]
+            np.matmul(part, coefficients, out=values)
+            return values
+
+        def multiply(where: slice, elements: Array) -> None:
+            values[where] = self._map.forward(elements[:, columns], coefficients)
+
+        self._each_block(rows, multiply)
+        return values
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        if self._precise is not None:
+            part = self._precise[:, columns] if rows is None else self._precise[rows, columns]
+            return np.asarray(part.T @ residuals)
+        parts: dict[int, Array] = {}
+
+        def multiply(where: slice, elements: Array) -> None:
+            parts[where.start] = self._map.adjoint(elements[:, columns], residuals[where])
+
+        self._each_block(rows, multiply)
+        total = np.zeros((len(range(self.width)[columns]), residuals.shape[1]))
+        for start in sorted(parts):
+            total += parts[start]
+        return total
+
+    def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array:
+        if self._precise is not None:
+            part = self._precise[rows, columns]
+            return np.asarray((part.T * weights) @ part)
+        width = len(range(self.width)[columns])
+        # Each stripe has its own accumulator, so that they can run side by side.
+        stripes = np.zeros((STRIPES, width, width), np.float32)
+        roots = np.sqrt(weights).astype(np.float32)
+
+        def multiply(where: slice, elements: Array, stripe: int) -> None:
+            features = self._map.decode(elements[:, columns]) * roots[where, None]
+            stripes[stripe] += features.T @ features
+
+        cuts = np.linspace(0, len(rows), STRIPES + 1).astype(int)
+
+        def work(stripe: int) -> None:
+            for start in range(cuts[stripe], cuts[stripe + 1], CHUNK // 2):
+                where = slice(start, min(start + CHUNK // 2, int(cuts[stripe + 1])))
+                multiply(where, self._cached[rows[where]], stripe)
+
+        if rows.max(initial=-1) < len(self._cached):
+            self._side_by_side(work, range(STRIPES))
+        else:
+            self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
+        return np.asarray(stripes.sum(axis=0), np.float64)
+
+    def _each_block(self, rows: Array | None, task: Callable[[slice, Array], None]) -> None:
+        """Run ``task(positions, elements)`` for all wanted rows, cached ones side by side."""
+        if rows is None:
+            held = len(self._cached)
+            self._each_cached(held, lambda where: self._cached[where], task)
+            if held < self.rows:
+                missing = np.arange(held, self.rows)
+                for where, elements in self._ask(missing):
+                    task(slice(held + where.start, held + where.stop), elements)
+        elif rows.max(initial=-1) < len(self._cached):
+            self._each_cached(len(rows), lambda where: self._cached[rows[where]], task)
+        else:
+            for where, elements in self._ask(rows):
+                task(where, elements)
+
+    def _each_cached(
+        self, count: int, take: Callable[[slice], Array], task: Callable[[slice, Array], None]
+    ) -> None:
+        spans = [slice(i, min(i + CHUNK, count)) for i in range(0, count, CHUNK)]
+        self._side_by_side(lambda i: task(spans[i], take(spans[i])), range(len(spans)))
+
+    def _ask(self, rows: Array) -> Iterator[tuple[slice, Array]]:
+        if self._fetch is None:
+            raise IndexError(
+                f"rows beyond the {len(self._cached)} cached ones, and no way to fetch"
+            )
+        return self._fetch(rows)
+
+    def _side_by_side(self, work: Callable[[int], None], tasks: Sequence[int]) -> None:
+        if self._threads == 1 or len(tasks) < 2:
+            for task in tasks:
+                work(task)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            for _ in pool.map(work, tasks):
+                pass

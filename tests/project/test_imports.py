@@ -1,0 +1,291 @@
+"""The rules of the source tree: which layer may import which, and how files are named and sized.
+
+Every rule is a function that returns what it found, so that the same function is shown, on a small
+synthetic tree, to find what it should.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
+
+MATHEMATICS = {"kernels", "losses", "solvers", "data"}
+TOP = MATHEMATICS | {"mesh", "secure", "party", "privacy", "algorithms", "baselines"}
+ANYTHING = {""}
+
+# Layer -> what it may import besides itself and vertikal.errors. A dotted entry opens one module
+# of a layer; the empty prefix opens everything.
+ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "kernels": set(),
+    "losses": set(),
+    "data": set(),
+    "mesh": set(),
+    "reporting": set(),
+    "solvers": {"kernels", "losses"},
+    "secure": {"mesh"},
+    "privacy": MATHEMATICS,
+    "baselines": MATHEMATICS,
+    "party": {"mesh", "secure", "data", "privacy"},
+    "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
+    "estimators": TOP,
+    "node": TOP,
+    "cli": ANYTHING,
+    "console": ANYTHING,
+    "__main__": ANYTHING,
+    "__init__": ANYTHING,
+}
+
+SERIALISERS = {"pickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle"}
+PUBLIC_RANDOMNESS = {"default_rng", "Generator"}
+NO_PUBLIC_RANDOMNESS = {"secure", "mesh"}
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc"}
+LONGEST_FILE = 400
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported thing, as the absolute dotted path of a module or of a name in it."""
+
+    file: Path
+    line: int
+    target: str
+
+
+def layer_of(file: Path, package: Path) -> str:
+    """The first part of the path below the package: a folder, or a module at its top."""
+    return file.relative_to(package).with_suffix("").parts[0]
+
+
+def dotted(node: ast.expr) -> str:
+    """``a.b.c`` for an attribute chain on a name, else the empty string."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (head := dotted(node.value)):
+        return f"{head}.{node.attr}"
+    return ""
+
+
+def absolute_base(node: ast.ImportFrom, file: Path, package: Path) -> str:
+    """The module that ``from ... import`` names, with leading dots resolved."""
+    if node.level == 0:
+        return node.module or ""
+    folder = (package.name, *file.relative_to(package).parent.parts)
+    above = folder[: len(folder) - node.level + 1]
+    return ".".join((*above, node.module) if node.module else above)
+
+
+def imports_of(file: Path, package: Path) -> Iterator[Import]:
+    """All imports of a file, at any depth, including those by a literal module name."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(file, node.lineno, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_base(node, file, package)
+            for alias in node.names:
+                yield Import(
+                    file, node.lineno, base if alias.name == "*" else f"{base}.{alias.name}"
+                )
+        elif (
+            isinstance(node, ast.Call)
+            and dotted(node.func).split(".")[-1] in {"import_module", "__import__"}
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
+            yield Import(file, node.lineno, node.args[0].value)
+
+
+def all_imports(package: Path) -> Iterator[Import]:
+    for file in sorted(package.rglob("*.py")):
+        yield from imports_of(file, package)
+
+
+def forbidden_arrows(package: Path) -> list[str]:
+    """Imports inside the package that point where their layer may not look."""
+    found = []
+    for entry in all_imports(package):
+        layer = layer_of(entry.file, package)
+        if layer not in ARROWS:
+            found.append(
+                f"{entry.file.name}: layer {layer!r} is not in ARROWS; add it with its arrows"
+            )
+            continue
+        root, _, target = entry.target.partition(".")
+        if root != package.name:
+            continue
+        allowed = ARROWS[layer] | {layer, "errors"}
+        if not any(prefix == "" or f"{target}.".startswith(f"{prefix}.") for prefix in allowed):
+            found.append(f"{entry.file.name}:{entry.line}: {layer} imports {entry.target}")
+    return found
+
+
+def forbidden_modules(package: Path) -> list[str]:
+    """Imports of serialisers and ``random`` anywhere, and of ``cryptography`` outside secure/."""
+    found = []
+    for entry in all_imports(package):
+        root = entry.target.split(".")[0]
+        outside = root == "cryptography" and layer_of(entry.file, package) != "secure"
+        if root in SERIALISERS | {"random"} or outside:
+            found.append(f"{entry.file.name}:{entry.line}: imports {root}")
+    return found
+
+
+def numpy_random_uses(file: Path) -> Iterator[tuple[int, str]]:
+    """(line, name) for every use of ``numpy.random.name``, under whatever alias."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    aliases = {}  # local name -> "numpy" or "numpy.random"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in {"numpy", "numpy.random"}:
+                    aliases[alias.asname or "numpy"] = alias.name if alias.asname else "numpy"
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            for alias in node.names:
+                if node.module == "numpy" and alias.name == "random":
+                    aliases[alias.asname or "random"] = "numpy.random"
+                elif (node.module or "").startswith("numpy.random"):
+                    yield node.lineno, alias.name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            head, _, rest = dotted(node).partition(".")
+            path = f"{aliases.get(head, '')}.{rest}".split(".")
+            if path[:2] == ["numpy", "random"] and len(path) == 3:
+                yield node.lineno, path[2]
+
+
+def forbidden_randomness(package: Path) -> list[str]:
+    """NumPy's generators where bits are secret, and its hidden global state anywhere."""
+    found = []
+    for file in sorted(package.rglob("*.py")):
+        secret = layer_of(file, package) in NO_PUBLIC_RANDOMNESS
+        for line, name in numpy_random_uses(file):
+            if secret or name not in PUBLIC_RANDOMNESS:
+                found.append(f"{file.name}:{line}: uses numpy.random.{name}")
+    return found
+
+
+def undescribed_folders(package: Path) -> list[str]:
+    """Folders whose ``__init__.py`` does not say in two sentences what the room is for."""
+    found = []
+    for folder in sorted({file.parent for file in package.rglob("*.py")} - {package}):
+        init = folder / "__init__.py"
+        text = init.read_text(encoding="utf-8") if init.exists() else ""
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+        if len(re.findall(r"[.!?](?:\s|$)", docstring)) < 2:
+            found.append(f"{folder.relative_to(package)}/__init__.py: fewer than two sentences")
+    return found
+
+
+def misshapen_files(package: Path) -> list[str]:
+    """Files that are too long, or named after nothing."""
+    found = []
+    for file in sorted(package.rglob("*.py")):
+        lines = len(file.read_text(encoding="utf-8").splitlines())
+        if lines > LONGEST_FILE:
+            found.append(f"{file.name}: {lines} lines, at most {LONGEST_FILE}")
+        if {file.stem, file.parent.name} & FORBIDDEN_NAMES:
+            found.append(f"{file.relative_to(package)}: a name that says nothing")
+    return found
+
+
+RULES = [
+    forbidden_arrows,
+    forbidden_modules,
+    forbidden_randomness,
+    undescribed_folders,
+    misshapen_files,
+]
+
+
+def test_the_package_is_there():
+    assert len(list(PACKAGE.rglob("*.py"))) > 1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule(rule):
+    assert rule(PACKAGE) == []
+
+
+def plant(root: Path, path: str, text: str) -> Path:
+    """A package of one file (and described folders), for the rules to judge."""
+    package = root / "vertikal"
+    file = package / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.parent != package:
+        (file.parent / "__init__.py").write_text('"""A room. Things enter."""\n')
+    file.write_text(text)
+    return package
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("algorithms/fdskl.py", "from vertikal.party import Party\nfrom ..secure import ring"),
+        ("algorithms/fdskl.py", "from vertikal.secure.ring import Ring"),
+        ("algorithms/fdskl.py", "import vertikal.errors\nfrom vertikal import errors, kernels"),
+        ("secure/pads.py", "from cryptography.hazmat import primitives\nfrom . import ring"),
+        ("solvers/exact.py", "import numpy as np\ndef f(r: np.random.Generator): r.random()"),
+        ("kernels/spectral.py", "import numpy as np\nrng = np.random.default_rng(1)"),
+        ("cli/demo.py", "import vertikal\nfrom vertikal import estimators"),
+    ],
+)
+def test_allowed_is_allowed(tmp_path, path, text):
+    package = plant(tmp_path, path, text)
+    assert [finding for rule in RULES for finding in rule(package)] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.mesh import Mesh"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal import mesh"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from ..mesh.wire import frame"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from .. import mesh"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.secure import pads"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.secure import *"),
+        (forbidden_arrows, "algorithms/fdskl.py", "import vertikal.secure.rings"),
+        (forbidden_arrows, "kernels/spectral.py", "def f():\n    import vertikal.losses"),
+        (forbidden_arrows, "kernels/spectral.py", "import_module('vertikal.data')"),
+        (forbidden_arrows, "mesh/local.py", "from vertikal import FDSKLClassifier"),
+        (forbidden_arrows, "mesh/local.py", "import vertikal"),
+        (forbidden_arrows, "privacy/attacks/ica.py", "from ...mesh import wire"),
+        (forbidden_arrows, "party.py", "import vertikal.algorithms.fdskl"),
+        (forbidden_arrows, "novelty/thing.py", "import vertikal.errors"),
+        (forbidden_modules, "node/store.py", "import pickle"),
+        (forbidden_modules, "node/store.py", "from cloudpickle import dumps"),
+        (forbidden_modules, "node/store.py", "__import__('marshal')"),
+        (forbidden_modules, "data/prepare.py", "from random import shuffle"),
+        (forbidden_modules, "node/identity.py", "from cryptography import x509"),
+        (forbidden_randomness, "kernels/spectral.py", "import numpy\nnumpy.random.seed(0)"),
+        (forbidden_randomness, "kernels/spectral.py", "from numpy.random import normal"),
+        (forbidden_randomness, "kernels/spectral.py", "import numpy.random as r\nr.rand(3)"),
+        (forbidden_randomness, "kernels/spectral.py", "from numpy import random\nrandom.rand()"),
+        (forbidden_randomness, "secure/pads.py", "import numpy as np\nnp.random.default_rng()"),
+        (
+            forbidden_randomness,
+            "mesh/local.py",
+            "import numpy as n\ndef f(r: n.random.Generator): 0",
+        ),
+        (undescribed_folders, "kernels/__init__.py", '"""Only one sentence."""'),
+        (misshapen_files, "kernels/spectral.py", "\n" * (LONGEST_FILE + 1)),
+        (misshapen_files, "data/helpers.py", ""),
+        (misshapen_files, "utils/strings.py", ""),
+    ],
+)
+def test_forbidden_is_caught(tmp_path, rule, path, text):
+    assert rule(plant(tmp_path, path, text))
+
+
+def test_a_folder_without_init_is_caught(tmp_path):
+    package = plant(tmp_path, "kernels/spectral.py", "")
+    (package / "kernels" / "__init__.py").unlink()
+    assert undescribed_folders(package)
