@@ -1,7 +1,7 @@
 """Where time and bytes went: the stages of one party's work, and who watches them.
 
-A stage is a named step of work, such as the key agreement or the solver. Progress goes to an observer,
-which may draw a bar, or do nothing.
+A stage is a named step of work, such as the key agreement or the solver. Progress goes to an
+observer, which may draw a bar, or do nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Book what happens inside under ``name``; stages do not nest in time, an inner one pauses none."""
+        """Book the time and bytes of what happens inside under ``name``."""
         entry = self.stages.setdefault(name, Stage())
         self.observer.begin(self.party, name, total)
         self._current.append(name)

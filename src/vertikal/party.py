@@ -1,8 +1,9 @@
 """The party: all that a program may see.
 
-A program is one function that every party runs. It gets a `Party`, branches on `has_labels` where roles
-differ, and returns its shard. Sockets, keys, files and other parties' columns are out of its reach, and
-nothing leaves the party except through the methods here, each of which books it in the ledger.
+A program is one function that every party runs. It gets a `Party`, branches on `has_labels` where
+roles differ, and returns its shard. Sockets, keys, files and other parties' columns are out of its
+reach, and nothing leaves the party except through the methods here, each of which books it in the
+ledger.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ class _BookedMesh(Mesh):
 class Party:
     """One party in one run of one job.
 
-    ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn; ``labels``
-    is None at a feature party. ``job`` names the run, ``settings`` is the digest all parties must share.
+    ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
+    ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
+    parties must share.
     """
 
     def __init__(
@@ -200,8 +202,9 @@ class Party:
     ) -> Array | None:
         """The sum of everybody's phases (rows, D), each with its own random offset per direction.
 
-        With pads the offsets of all parties stay in the sum. With trees FDSKL Algorithm 3 is followed:
-        ``offsets`` (D,), which ``phases`` contain, are taken out again, all but one party's.
+        With pads the offsets of all parties stay in the sum. With trees FDSKL Algorithm 3 is
+        followed: ``offsets`` (D,), which ``phases`` contain, are taken out again, all but one
+        party's.
         """
         summation = self._sum(self.parties, disclosure.name)
         with self._mesh.under(disclosure):
@@ -235,7 +238,7 @@ class Party:
         return self._sums[key]
 
     def _kept(self, to: str) -> str:
-        """FDSKL Algorithm 3, line 6: the party whose offset stays, the same for all rows and runs."""
+        """FDSKL Algorithm 3, line 6: whose offset stays; the same for all rows and runs."""
         others = [name for name in self.parties if name != to]
         coin = hashlib.sha256(prg.encode_words("kept", to, *self.parties)).digest()
         return others[int.from_bytes(coin[:8], "big") % len(others)]

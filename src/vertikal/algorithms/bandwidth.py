@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 DISTANCES = Disclosure(
     "distances",
     "distances of a public sample of pairs of rows, summed over the parties",
-    "the leading label party learns how far apart the sampled pairs of rows are in all columns together",
+    "the leading label party learns how far apart the sampled pairs of rows are, over all columns",
     masked=True,
 )
 BANDWIDTH = Disclosure(

@@ -28,7 +28,7 @@ from vertikal.losses.pointwise import loss_named
 from vertikal.party import Labels, Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.ring import Ring
-from vertikal.solvers.exact import Problem, Solution, Sums, solve
+from vertikal.solvers.exact import Problem, Solution, Sums, sample_rows, solve
 from vertikal.solvers.expansion import Expansion
 from vertikal.solvers.operator import FeatureOperator
 
@@ -37,13 +37,13 @@ Array = npt.NDArray[Any]
 PARTIAL = Disclosure(
     "partial predictions",
     "partial predictions of the label parties, summed",
-    "label parties learn the predictions on the rows at hand; with two of them, each the other's part",
+    "label parties learn predictions on the rows at hand; with two of them, each the other's part",
     masked=True,
 )
 PRODUCTS = Disclosure(
     "inner products",
     "inner products of the label parties' coefficients, summed",
-    "label parties learn lengths and angles of coefficient vectors as a whole, not of any one's part",
+    "label parties learn lengths and angles of whole coefficient vectors, not of any one's part",
     masked=True,
 )
 ROWS = Disclosure(
@@ -101,7 +101,7 @@ def predict(party: Party, shard: Shard) -> Array | None:
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
-    """For regression: targets of mean 0 and deviation 1, so that the penalty means the same for all."""
+    """For regression: targets of mean 0 and deviation 1, so that λ means the same for all."""
     zero = np.zeros(shard.settings.outputs)
     if not shard.settings.regression:
         return replace(shard, constant=zero), labels
@@ -160,12 +160,7 @@ def _train_exact(
         shares = labels.weights @ (labels.targets > 0) / labels.weights.sum()
         constant = np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
     problem = Problem(labels.targets, labels.weights, loss, penalty_of(settings, labels), constant)
-    # About four rows per feature make a preconditioner that is worth its own cost.
-    size = min(operator.rows, 4 * operator.width + 256)
-    sample = np.arange(operator.rows)
-    if size < operator.rows:
-        generator = np.random.default_rng(settings.seed)
-        sample = np.sort(generator.choice(operator.rows, size, replace=False))
+    sample = sample_rows(operator.rows, operator.width, settings.seed)
 
     def report(solution: Solution) -> None:
         party.clock.advance(1, f"objective {solution.objective[-1]:.6f}")
@@ -198,7 +193,7 @@ def _train_exact(
 def _train_dsg(
     party: Party, shard: Shard, operator: FeatureOperator, labels: Labels, sums: LabelSums
 ) -> Shard:
-    """FDSKL Algorithm 1: doubly stochastic gradients with a constant step, label parties in turn."""
+    """FDSKL Algorithm 1: doubly stochastic gradients, constant step, label parties in turn."""
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
     penalty = penalty_of(settings, labels)
@@ -234,14 +229,15 @@ def _train_dsg(
 
 
 def partial_prediction(operator: FeatureOperator, expansion: Expansion, rows: Array) -> Array:
-    """FDSKL Algorithm 2: f^ℓ(x) = Σ_{i∈Λ^ℓ} α_i φ_i(x), over the directions this label party owns."""
+    """FDSKL Algorithm 2: f^ℓ(x) = Σ_{i∈Λ^ℓ} α_i φ_i(x), over this label party's directions."""
     return operator.forward(expansion.coefficients(), rows)
 
 
 def schedule(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
     """(label party, its columns) of each step: the parties in turn, each through its own blocks.
 
-    After its last block a party begins again with its first; by default every direction is used once.
+    After its last block a party begins again with its first; by default every direction is used
+    once.
     """
     widths = settings.widths()
     for step in range(settings_steps(settings)):
@@ -291,7 +287,7 @@ def _importance(labels: Labels, rows: Array) -> Array:
 
 
 def _by_covariance(operator: FeatureOperator, rows: Array, columns: slice, change: Array) -> Array:
-    """The block's update times the inverse of its covariance in this batch, as the DSG code does."""
+    """The block's update times the inverse of its covariance in this batch (as DSG's code)."""
     gram = operator.gram(rows, np.full(len(rows), 1 / len(rows)), columns)
     if gram is None:
         return change

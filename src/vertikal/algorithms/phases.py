@@ -1,7 +1,7 @@
 """The masked pass: phases of all rows, summed over the parties, to the label party that owns them.
 
-Phases of a row under a direction never change, so each is summed once, in blocks of rows, and kept as
-bytes by its owner. Where memory does not suffice the rows beyond it are asked for again in each
+Phases of a row under a direction never change, so each is summed once, in blocks of rows, and kept
+as bytes by its owner. Where memory does not suffice the rows beyond it are asked for again in each
 pass; the feature parties serve such requests until they are told that training is over.
 """
 
@@ -30,10 +30,10 @@ BLOCK_BYTES = 4 << 20
 PHASES = Disclosure(
     "phases",
     "phases of each row under each direction, summed over the parties",
-    "the label party that owns the directions holds the phases in the open: with private directions it "
-    "can still recover many columns by blind source separation (binary ones almost exactly), with "
-    "shared directions all differences between rows by solving a linear system; with two parties the "
-    "sum is the other party's own phases up to a constant",
+    "the label party that owns the directions holds the phases in the open: with private "
+    "directions it can still recover many columns by blind source separation (binary ones almost "
+    "exactly), with shared directions all differences between rows by solving a linear system; "
+    "with two parties the sum is the other party's own phases up to a constant",
     masked=True,
 )
 REQUESTS = Disclosure(
@@ -154,8 +154,9 @@ def _draw_block(party: Party, shard: Shard, owner: str, width: int) -> OwnedBloc
 def direction_seeds(party: Party, shard: Shard, owner: str) -> Mapping[str, bytes]:
     """The keys this party draws its part of ``owner``'s block with.
 
-    Offsets are always private. Directions are private by default; ``directions="shared"``, as in the
-    papers, lets everybody draw everybody's. A Matérn kernel's scalars are common to all parties.
+    Offsets are always private. Directions are private by default; ``directions="shared"``, as in
+    the papers, lets everybody draw everybody's. A Matérn kernel's scalars are common to all
+    parties.
     """
     public = public_key(party, shard.settings)
     private = shard.settings.directions == "private"

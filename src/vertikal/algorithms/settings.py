@@ -89,11 +89,14 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
                 f"at least the number of label parties, {len(self.label_parties)}",
                 self.n_directions,
             )
-        if self.solver == "dsg" and self.step_size != "auto" and self.penalty != "auto":
-            if self.step_size * self.penalty >= 1:
-                raise InputError.of(
-                    "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
-                )
+        if (
+            self.step_size != "auto"
+            and self.penalty != "auto"
+            and self.step_size * self.penalty >= 1
+        ):
+            raise InputError.of(
+                "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
+            )
 
     def widths(self) -> dict[str, int]:
         """How many directions each label party owns: D cut as evenly as possible."""

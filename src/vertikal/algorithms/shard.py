@@ -1,7 +1,7 @@
 """The shard: what one party keeps of a trained model. A model exists only as its shards.
 
-Directions are not in it: they are drawn again from the shard's seed, so a shard is small and the same
-numbers never lie in two places.
+Directions are not in it: they are drawn again from the shard's seed, so a shard is small and the
+same numbers never lie in two places.
 """
 
 from __future__ import annotations

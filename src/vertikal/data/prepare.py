@@ -1,7 +1,7 @@
 """A party's own scaling, learned on its training rows and kept in its shard.
 
-A scaling is a centre and a factor per column: x ↦ (x − centre)·factor. Sparse columns keep their zeros
-in memory whatever the centre, since feature maps fold it into their offsets.
+A scaling is a centre and a factor per column: x ↦ (x − centre)·factor. Sparse columns keep their
+zeros in memory whatever the centre, since feature maps fold it into their offsets.
 """
 
 from __future__ import annotations

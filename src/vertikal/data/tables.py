@@ -14,7 +14,8 @@ from scipy import sparse
 from vertikal.errors import InputError
 
 Array: TypeAlias = npt.NDArray[Any]
-Block: TypeAlias = "Array | sparse.csr_array"
+Block: TypeAlias = Any
+"""Some rows of a party's columns: (rows, columns), dense float64 or CSR."""
 
 
 class Table:

@@ -23,8 +23,8 @@ Array = npt.NDArray[Any]
 def _estimates_probabilities(estimator: FDSKLClassifier) -> bool:
     if estimator.loss == "smooth_hinge":
         raise AttributeError(
-            "predict_proba needs loss='logistic' or 'square', got 'smooth_hinge'; or wrap the estimator "
-            "in sklearn.calibration.CalibratedClassifierCV"
+            "predict_proba needs loss='logistic' or 'square', got 'smooth_hinge'; or wrap the "
+            "estimator in sklearn.calibration.CalibratedClassifierCV"
         )
     return True
 
@@ -54,8 +54,9 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         "exact" solves the regularised problem on the drawn features to ``tolerance``; "dsg" is the
         paper's doubly stochastic gradient.
     step_size, steps, samples, features, precondition
-        For "dsg": γ, the number of steps (default: each direction once), rows and directions per step
-        (1 and 1 are the paper's rule), and whether a block's update is divided by its covariance.
+        For "dsg": γ, the number of steps (default: each direction once), rows and directions per
+        step (1 and 1 are the paper's rule), and whether a block's update is divided by its
+        covariance.
     feature_map : "fourier"
     disclosure : "open"
         Who sees the features: "open" shows the summed phases to the label party that owns them.
@@ -76,7 +77,8 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
     timeout : seconds
         How long any party waits for a message of another.
     random_state : int, RandomState or None
-        Fixes everything, for tests and simulation. With None secrets come from the operating system.
+        Fixes everything, for tests and simulation. With None secrets come from the operating
+        system.
     verbose : 0, 1 or an observer
     class_weight : None, "balanced" or a mapping of classes to weights
 
@@ -190,7 +192,7 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         best = (values[:, 0] > 0).astype(int) if len(self.classes_) == 2 else values.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    @available_if(_estimates_probabilities)
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (rows, classes)."""
         chances = LOSSES[self.loss].probability(self._decide(X))
@@ -200,4 +202,4 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
             return np.concatenate((1 - chances, chances), axis=1)
         total = chances.sum(axis=1, keepdims=True)
         even = np.full_like(chances, 1 / chances.shape[1])
-        return np.divide(chances, total, out=even, where=total > 0)
+        return np.asarray(np.divide(chances, total, out=even, where=total > 0))

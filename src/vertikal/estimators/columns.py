@@ -21,8 +21,8 @@ def assign_columns(
 ) -> dict[str, list[int]]:
     """Column numbers by party, from a number of parties or from a mapping of names to columns.
 
-    A number cuts the columns into runs of nearly equal length. A mapping lists columns by number, or by
-    name where the input has names; columns that no party lists stay unused.
+    A number cuts the columns into runs of nearly equal length. A mapping lists columns by number,
+    or by name where the input has names; columns that no party lists stay unused.
     """
     if isinstance(parties, Mapping):
         return _from_mapping(parties, n_features, names)
@@ -154,6 +154,7 @@ def refuse_text(
                 except (TypeError, ValueError):
                     title = repr(names[number]) if names is not None else str(number)
                     raise InputError(
-                        f"columns: column {title} of party {party!r} must hold numbers, got {cell!r}; "
-                        "encode categories first, for instance with sklearn.preprocessing.OneHotEncoder"
+                        f"columns: column {title} of party {party!r} must hold numbers, got "
+                        f"{cell!r}; encode categories first, for instance with "
+                        "sklearn.preprocessing.OneHotEncoder"
                     ) from None

@@ -1,4 +1,4 @@
-"""What all of FDSKL's estimators share: their parameters, checking, fitting and joint prediction."""
+"""What FDSKL's estimators share: parameters, checking, fitting and joint prediction."""
 
 from __future__ import annotations
 
@@ -260,8 +260,8 @@ class FederatedKernelEstimator(BaseEstimator):
     def _warn_of_shared_directions(self) -> None:
         if self.directions == "shared":
             warnings.warn(
-                "directions='shared' lets a label party recover the differences between any two rows "
-                "of the other parties; it is here to reproduce the papers, never use it on real data",
+                "directions='shared' lets a label party recover the differences between any two "
+                "rows of the other parties; it is here to reproduce the papers, not for real data",
                 UserWarning,
                 stacklevel=4,
             )

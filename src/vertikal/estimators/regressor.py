@@ -18,8 +18,8 @@ Array = npt.NDArray[Any]
 class FDSKLRegressor(RegressorMixin, FederatedKernelEstimator):
     """Kernel regression trained by several parties that hold different columns of the same rows.
 
-    Parameters and attributes are those of `FDSKLClassifier`, without classes; the loss is "square". The
-    label parties standardise the targets, and predictions come back in the targets' own unit.
+    Parameters and attributes are those of `FDSKLClassifier`, without classes; the loss is "square".
+    The label parties standardise the targets, and predictions come back in the targets' own unit.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from vertikal.clock import Stage
 class Report:
     """Where time and bytes went.
 
-    ``stages`` has one entry per stage and party; ``wall`` is the time from start to end. The seconds of
-    a party include its waiting for others.
+    ``stages`` has one entry per stage and party; ``wall`` is the time from start to end. The
+    seconds of a party include its waiting for others.
     """
 
     stages: Mapping[str, Mapping[str, Stage]]

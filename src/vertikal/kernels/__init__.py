@@ -1,4 +1,4 @@
-"""Kernels as mathematics: spectral measures, feature maps, bandwidth, and the hot loops over phases.
+"""Kernels as mathematics: spectral measures, feature maps, bandwidth, hot loops over phases.
 
 Pure functions of arrays enter; randomness is passed in and nothing here sends, stores or hides
 anything. Of the rest of the package only the arithmetic of `secure.ring` may be used.

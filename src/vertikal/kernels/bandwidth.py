@@ -1,7 +1,8 @@
 """Choosing a bandwidth from the distances of a few pairs of rows.
 
 The parties agree on pairs by a public seed, add up their shares of each pair's distance by a secure
-sum, and the label party takes the weighted median of the totals. The functions here are the arithmetic.
+sum, and the label party takes the weighted median of the totals. The functions here are the
+arithmetic.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PAIRS = 2000
 
 
 def sample_pairs(rows: int, seed: int, pairs: int = PAIRS) -> Array:
-    """Pairs of row numbers (pairs, 2): all of them while they are few, else a public random sample."""
+    """Pairs of row numbers (pairs, 2): all while they are few, else a public random sample."""
     if rows < 2:
         raise InputError.of("bandwidth", "a number where there are fewer than two rows", "median")
     if rows * (rows - 1) // 2 <= pairs:

@@ -1,9 +1,9 @@
 """A feature map is a local part and a decoding (nothing above it knows which map it is).
 
-Each party computes `local` numbers of its own columns, as ring elements; the elements are summed over
-the parties by a secure sum; the receiver `decode`s the total to features whose inner products
-approximate the kernel. `forward` and `adjoint` multiply by the decoded features without writing them
-down, where a map knows a shorter way.
+Each party computes `local` numbers of its own columns, as ring elements; the elements are summed
+over the parties by a secure sum; the receiver `decode`s the total to features whose inner products
+approximate the kernel. `forward` and `adjoint` multiply by the decoded features without writing
+them down, where a map knows a shorter way.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from vertikal.secure.ring import Ring
 
 Array: TypeAlias = npt.NDArray[Any]
-Block: TypeAlias = "Array | sparse.csr_array"
+Block: TypeAlias = Any
 """Some rows of a party's columns: (rows, columns), dense float64 or CSR."""
 
 

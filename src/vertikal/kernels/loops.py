@@ -5,8 +5,8 @@
     forward   Σ_j c_j cos(phase_ij), one number per row
     adjoint   Σ_i r_i cos(phase_ij), one number per direction
 
-`wrap` gives the same bits in both; the sums agree to single precision (cosines to 2e-7). Nothing here
-starts a thread or holds Python's lock, so that callers may run blocks side by side.
+`wrap` gives the same bits in both; the sums agree to single precision (cosines to 2e-7). Nothing
+here starts a thread or holds Python's lock, so that callers may run blocks side by side.
 """
 
 from __future__ import annotations

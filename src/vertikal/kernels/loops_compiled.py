@@ -1,7 +1,7 @@
 """The compiled loops; imported only where numba is installed. See `loops` for what they compute.
 
-Written so that the compiler vectorises the inner loop over directions: plain arithmetic on one row (or
-four), single precision throughout, sums allowed to be reordered.
+Written so that the compiler vectorises the inner loop over directions: plain arithmetic on one row
+(or four), single precision throughout, sums allowed to be reordered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random Fourier features in a ring (FDSKL eq. (3)).
 
-φ_j(x) = √(2/D)·cos(ω_jᵀx + b_j), where ω_jᵀx + b_j = Σ_ℓ (ω_jᵀx)_ℓ + b_jℓ over the parties. A party holds
-only its own coordinates of ω and its own b_ℓ, and writes its term as round(· 2^k/2π) mod 2^k.
+φ_j(x) = √(2/D)·cos(ω_jᵀx + b_j), where ω_jᵀx + b_j = Σ_ℓ (ω_jᵀx)_ℓ + b_jℓ over the parties. A party
+holds only its own coordinates of ω and its own b_ℓ, and writes its term as round(· 2^k/2π) mod 2^k.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _CHUNK = 512
 class FourierMap(FeatureMap):
     """One block of random Fourier features, as one party sees it.
 
-    ``directions`` (columns, width) are this party's coordinates of ω, already divided by the bandwidth;
-    ``offsets`` (width,) its b_ℓ in ring steps; ``total`` is D, the features of all blocks together.
+    ``directions`` (columns, width) are this party's coordinates of ω, already divided by the
+    bandwidth; ``offsets`` (width,) its b_ℓ in ring steps; ``total`` is D, the features of all
+    blocks together.
     """
 
     def __init__(

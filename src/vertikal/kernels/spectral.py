@@ -1,9 +1,9 @@
 """Shift-invariant kernels through their spectral measures (FDSKL eq. (2), Rudin's theorem).
 
-Each kernel says how a party turns uniform numbers into *its own coordinates* of the directions ω. The
-Gaussian and the Cauchy measure are products over coordinates, so the parties' draws are independent and
-nobody needs another's. The Matérn measure is a Gaussian over one chi-square number per direction; only
-that scalar is common to all parties (`shared_scalars`).
+Each kernel says how a party turns uniform numbers into *its own coordinates* of the directions ω.
+The Gaussian and the Cauchy measure are products over coordinates, so the parties' draws are
+independent and nobody needs another's. The Matérn measure is a Gaussian over one chi-square number
+per direction; only that scalar is common to all parties (`shared_scalars`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Gaussian(Kernel):
         return np.asarray(ndtri(uniforms))
 
     def distances(self, differences: Array) -> Array:
-        return np.einsum("ij,ij->i", differences, differences)
+        return np.asarray(np.einsum("ij,ij->i", differences, differences))
 
     def typical_bandwidth(self, distance: float) -> float:
         # As the published DSG code: exp(−d²/median²), that is σ² = median²/2.
@@ -84,9 +84,9 @@ class Laplace(Kernel):
 
 @dataclass(frozen=True)
 class Matern(Gaussian):
-    """The Matérn kernel of smoothness ``nu``; its spectral measure is a multivariate t with 2ν degrees.
+    """The Matérn kernel of smoothness ``nu``; its spectral measure is a multivariate t.
 
-    ω = g·√(2ν/u), g Gaussian and private to each party, u ~ χ²(2ν) common to all.
+    ω = g·√(2ν/u), g Gaussian and private to each party, u ~ χ²(2ν) common to all parties.
     """
 
     nu: float = 1.5

@@ -58,10 +58,10 @@ class Square(Loss):
     regression = True
 
     def value(self, u: Array, y: Array) -> Array:
-        return np.square(u - y)
+        return np.asarray(np.square(u - y))
 
     def derivative(self, u: Array, y: Array) -> Array:
-        return 2 * (u - y)
+        return np.asarray(2 * (u - y))
 
     def curvature(self, u: Array, y: Array) -> Array:
         return np.full_like(u, 2.0)
@@ -81,7 +81,7 @@ class Logistic(Loss):
     curvature_bound = 0.25
 
     def value(self, u: Array, y: Array) -> Array:
-        return np.logaddexp(0, -y * u)
+        return np.asarray(np.logaddexp(0, -y * u))
 
     def derivative(self, u: Array, y: Array) -> Array:
         return np.asarray(-y * expit(-y * u))

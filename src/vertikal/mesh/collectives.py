@@ -1,8 +1,8 @@
 """Collectives: sums towards one party and messages away from it, along a tree of parties.
 
-A tree is a party's name, or a pair of trees. Each tree has a host, its leftmost party; at a pair the
-right host sends its subtotal to the left host. All of the papers' communication structures are such
-trees, and a reverse-order tree is the same one walked from the root to the leaves:
+A tree is a party's name, or a pair of trees. Each tree has a host, its leftmost party; at a pair
+the right host sends its subtotal to the left host. All of the papers' communication structures are
+such trees, and a reverse-order tree is the same one walked from the root to the leaves:
 
     tree   (("a", "b"), ("c", "d"))    b → a and d → c at the same time, then c → a
     star   ((("a", "b"), "c"), "d")    everybody → a
@@ -75,7 +75,8 @@ def edges(node: Tree) -> list[tuple[str, str]]:
 def reduce(mesh: Mesh, value: Array, node: Tree, tag: str) -> Array | None:
     """The sum of everybody's ``value`` at the tree's host; None elsewhere.
 
-    Unsigned integers wrap, which makes this a sum in the ring. ``value`` is used as the accumulator.
+    Unsigned integers wrap, which makes this a sum in the ring. ``value`` is used as the
+    accumulator.
     """
     for sender, receiver in edges(node):
         if receiver == mesh.me:

@@ -86,7 +86,8 @@ class Mesh(ABC):
         """The next message of ``from_`` under ``tag``.
 
         Raises DeadlineExceeded after ``timeout`` seconds (the mesh's own deadline by default), and
-        PeerStopped as soon as it is known that the message cannot come any more. Arrays are read-only.
+        PeerStopped as soon as it is known that the message cannot come any more. Arrays are
+        read-only.
         """
         self._check_peer(from_)
         frame = self._get(from_, tag, self.deadline if timeout is None else timeout)
@@ -113,7 +114,8 @@ class Mesh(ABC):
     def _check_peer(self, name: str) -> None:
         if name not in self.parties or name == self.me:
             raise MeshError(
-                f"{self.me}: {name!r} is not another party of this mesh; those are {list(self.peers)}"
+                f"{self.me}: {name!r} is not another party of this mesh; "
+                f"those are {list(self.peers)}"
             )
 
     @abstractmethod

@@ -133,7 +133,8 @@ def local_meshes(
 ) -> dict[str, LocalMesh]:
     """One connected mesh end per party, by name.
 
-    ``capacity`` bounds the bytes that wait between two parties; a single larger message still passes.
+    ``capacity`` bounds the bytes that wait between two parties; a single larger message still
+    passes.
     """
     hub = _Hub(capacity)
     names = tuple(parties)

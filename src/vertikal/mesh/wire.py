@@ -39,8 +39,10 @@ MAX_TAG = 200
 
 DTYPES = {
     name: np.dtype(name).newbyteorder("<")
-    for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-    + ("float32", "float64")
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float32", "float64"),
+    )
 }
 """What an array may consist of."""
 
@@ -94,10 +96,9 @@ class Frame:
     def buffers(self) -> tuple[bytes, memoryview]:
         """What goes over the wire: prefix with header, and the payload without a copy."""
         prefix = PREFIX.pack(MAGIC, PROTOCOL_VERSION, len(self.header_bytes), self.payload_size)
-        body = (
-            self.body.reshape(-1).view(np.uint8) if isinstance(self.body, np.ndarray) else self.body
-        )
-        return prefix + self.header_bytes, memoryview(body)
+        if isinstance(self.body, np.ndarray):
+            return prefix + self.header_bytes, self.body.reshape(-1).view(np.uint8).data
+        return prefix + self.header_bytes, memoryview(self.body)
 
 
 def frame(
@@ -111,9 +112,9 @@ def frame(
                 f"{tag!r}: dtype {payload.dtype} may not travel; allowed: {list(DTYPES)}"
             )
         header = Header(sender, receiver, tag, "array", name, payload.shape)
-        body: npt.NDArray[Any] | bytes = np.ascontiguousarray(payload, DTYPES[name])
-        body = body.reshape(payload.shape).view()
-        body.flags.writeable = False
+        array = np.ascontiguousarray(payload, DTYPES[name]).reshape(payload.shape).view()
+        array.flags.writeable = False
+        body: npt.NDArray[Any] | bytes = array
     else:
         header = Header(sender, receiver, tag, "record")
         try:
@@ -154,7 +155,8 @@ def check(header: Header, payload_size: int) -> None:
     expected = math.prod(header.shape) * DTYPES[header.dtype].itemsize
     if expected != payload_size:
         raise WireError(
-            f"{header.tag!r}: {header.dtype} {header.shape} has {expected} bytes, got {payload_size}"
+            f"{header.tag!r}: {header.dtype} {header.shape} has {expected} bytes, "
+            f"got {payload_size}"
         )
     if payload_size > MAX_PAYLOAD:
         raise WireError(f"{header.tag!r}: {payload_size} bytes, at most {MAX_PAYLOAD} are allowed")

@@ -1,7 +1,7 @@
 """The ledger: everything that left a party, and what its receiver learns from it.
 
-A program declares what it discloses (`Disclosure`) and every frame is booked under one of these; a frame
-without one does not leave the party.
+A program declares what it discloses (`Disclosure`) and every frame is booked under one of these; a
+frame without one does not leave the party.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 class Disclosure:
     """One kind of message of a program.
 
-    ``learns`` says, in a sentence for the owner of the data, what the final receiver can learn from it.
-    ``masked`` messages are uniform to everyone on the way; only the sum is learned, by its receiver.
+    ``learns`` says, in a sentence for the owner of the data, what the final receiver can learn from
+    it. ``masked`` messages are uniform to everyone on the way; only the sum is learned, by its
+    receiver.
     """
 
     name: str

@@ -32,11 +32,13 @@ from vertikal.reporting.layout import (
     place_labels,
     place_parties,
 )
-from vertikal.reporting.markup import fit, number, svg_root, text, text_width, tooltip
+from vertikal.reporting.markup import number, svg_root, text, text_width, tooltip, wrap
 
 __all__ = ["Flow", "flow_diagram"]
 
-_BOX: Final = (140.0, 50.0)
+_BOX_WIDTH: Final = 140.0
+_NAME_SIZE: Final = 13.5 * 1.06  # bold runs wider than the estimate
+_NAME_PITCH: Final = 16.0
 _BOW: Final = 40.0
 _KEY_PITCH: Final = 20.0
 _KEY_COLUMN: Final = 290.0
@@ -76,17 +78,21 @@ def flow_diagram(
         return svg_root(width, head.height + 80, f"Flow diagram: {title}. No parties.", body)
 
     hub = find_hub(parties, {(flow.source, flow.target) for flow in flows})
+    names = {party: _name_lines(party) for party in parties}
+    box_height = 34 + _NAME_PITCH * max(len(lines) for lines in names.values())
     drawing = _drawing_height(len(parties))
     top = head.height + 12
     centre = (width / 2, top + drawing / 2)
-    reach = (max(width - _BOX[0], 0) / 2 - 2, (drawing - _BOX[1]) / 2 - 2)
+    reach = (max(width - _BOX_WIDTH, 0) / 2 - 2, (drawing - box_height) / 2 - 2)
     places = place_parties(parties, hub, centre, reach)
-    boxes = {party: Rect(*places[party], *_BOX) for party in parties}
+    boxes = {party: Rect(*places[party], _BOX_WIDTH, box_height) for party in parties}
     drawn = _draw(flows, boxes)
 
     body = [head.markup]
     body += [arrow_markup(a, c) for a, c in zip(drawn.arrows, drawn.curves, strict=True)]
-    body += [_box_markup(party, boxes[party], party in label_parties) for party in parties]
+    body += [
+        _box_markup(party, names[party], boxes[party], party in label_parties) for party in parties
+    ]
     body += drawn.labels
     bottom = top + drawing + 14
     if drawn.arrows:
@@ -157,17 +163,24 @@ def _curves(arrows: Sequence[Arrow], boxes: Mapping[str, Rect]) -> tuple[Curve, 
     )
 
 
-def _box_markup(party: str, box: Rect, has_labels: bool) -> str:
-    name = fit(party, LABEL_SIZE + 2.5, box.width - 14)
+def _name_lines(party: str) -> tuple[str, ...]:
+    return wrap(party, _NAME_SIZE, _BOX_WIDTH - 14, 2) or ("",)
+
+
+def _box_markup(party: str, name: Sequence[str], box: Rect, has_labels: bool) -> str:
+    """The box of a party: its name in one or two lines, and its role below."""
     role = "label party" if has_labels else "feature party"
-    left, top = box.x - box.width / 2, box.y - box.height / 2
     kind = "party labels" if has_labels else "party"
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    baseline = box.y - (len(name) * _NAME_PITCH + 14) / 2 + 12
+    lines = [
+        text(box.x, baseline + _NAME_PITCH * i, n, "name", "middle") for i, n in enumerate(name)
+    ]
+    lines.append(text(box.x, baseline + _NAME_PITCH * len(name), role, "role", "middle"))
     return (
         f'<g class="{kind}">{tooltip(f"{party}, {role}")}'
         f'<rect class="box" x="{number(left)}" y="{number(top)}" width="{number(box.width)}" '
-        f'height="{number(box.height)}" rx="8"/>'
-        f"{text(box.x, top + 22, name, 'name', 'middle')}"
-        f"{text(box.x, top + 38, role, 'role', 'middle')}</g>"
+        f'height="{number(box.height)}" rx="8"/>{"".join(lines)}</g>'
     )
 
 

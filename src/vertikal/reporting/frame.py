@@ -23,6 +23,7 @@ TITLE_SIZE: Final = 15.0
 LABEL_SIZE: Final = 12.0
 _LINE_HEIGHT: Final = 20.0
 _SWATCH: Final = 22.0
+_ENTRY_GAP: Final = 14.0
 
 
 @dataclass(frozen=True)
@@ -61,20 +62,26 @@ def heading(title: str, entries: Sequence[LegendEntry], left: float, width: floa
     The legend flows like text, so that entries cannot collide whatever their number.
     """
     parts: list[str] = []
-    y = 0.0
+    y, rows = 0.0, 0
     for line in wrap(title, TITLE_SIZE * 1.06, width, 2):
         y += _LINE_HEIGHT
         parts.append(text(left, y - 4, line, "title"))
     y += 6 if parts else 0
-    x, rows = left, 0
-    for entry in entries:
-        label = fit(entry.name, LABEL_SIZE, width - _SWATCH - 8)
-        room = _SWATCH + 6 + text_width(label, LABEL_SIZE)
-        if rows == 0 or x + room > left + width:
-            x, rows, y = left, rows + 1, y + _LINE_HEIGHT
-        parts.append(_legend_entry(entry, label, x, y))
-        x += room + 16
+    labels = [fit(entry.name, LABEL_SIZE, width - _SWATCH - 8) for entry in entries]
+    for entry, label, (x, row) in zip(entries, labels, _legend_places(labels, width), strict=True):
+        parts.append(_legend_entry(entry, label, left + x, y + _LINE_HEIGHT * (row + 1)))
+        rows = row + 1
+    y += _LINE_HEIGHT * rows
     return Heading("".join(parts), y + (8 if parts else 0))
+
+
+def _legend_places(labels: Sequence[str], width: float) -> list[tuple[float, int]]:
+    """Offset and row of each entry: one row if all fit, columns of equal width otherwise."""
+    rooms = [_SWATCH + 6 + text_width(label, LABEL_SIZE) + _ENTRY_GAP for label in labels]
+    if sum(rooms) - _ENTRY_GAP <= width:
+        return [(sum(rooms[:i]), 0) for i in range(len(rooms))]
+    columns = max(1, int((width + _ENTRY_GAP) // max(rooms)))
+    return [(i % columns * max(rooms), i // columns) for i in range(len(rooms))]
 
 
 def no_data(x: float, y: float, note: str = "no data") -> str:

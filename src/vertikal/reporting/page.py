@@ -23,6 +23,8 @@ from vertikal.reporting.tables import Cell, table_html
 
 __all__ = ["Page"]
 
+# Two figures of this width fit beside one another on the page, and on paper.
+_HALF_WIDTH: Final = 485
 _SVG_WIDTH: Final = re.compile(r'<svg [^>]*?\bwidth="([\d.]+)"')
 
 
@@ -94,9 +96,12 @@ class Page:
         """Add a chart (trusted markup); figures added in a row share a line if there is room."""
         under = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         found = _SVG_WIDTH.search(svg)
-        # The caption wraps at the width of its chart, or two charts would never share a line.
-        style = f' style="width:{found[1]}px"' if found else ""
-        self._sections[-1].figures.append(f"<figure{style}>{svg}{under}</figure>")
+        attributes = ""
+        if found:
+            # The caption wraps at the width of its chart, or two charts would never share a line.
+            size = "half" if float(found[1]) <= _HALF_WIDTH else "wide"
+            attributes = f' class="{size}" style="width:{found[1]}px"'
+        self._sections[-1].figures.append(f"<figure{attributes}>{svg}{under}</figure>")
 
     def add_html(self, html: str) -> None:
         """Add trusted markup as it is; scripts inside it will not run."""

@@ -77,7 +77,7 @@ a{color:var(--vk-accent);text-decoration:none}a:hover{text-decoration:underline}
 break-inside:avoid}
 .facts dt{color:var(--vk-muted);font-size:14px;line-height:1.4}
 .facts dd{margin:4px 0 0;font-size:25px;line-height:1.25;font-weight:600;letter-spacing:-.01em;
-font-variant-numeric:tabular-nums}
+font-variant-numeric:tabular-nums;white-space:nowrap}
 .figures{display:flex;flex-wrap:wrap;gap:36px 40px;margin:24px 0 32px;align-items:flex-start}
 figure{margin:0;min-width:0;max-width:100%;break-inside:avoid}
 figcaption,caption{color:var(--vk-muted);font-size:14px;line-height:1.5;text-align:left}
@@ -92,10 +92,10 @@ th,td{padding:10px 14px}
 td{border-bottom:1px solid var(--vk-line);vertical-align:top}
 .r{text-align:right}td.r{white-space:nowrap}
 tr.best td{background:var(--vk-highlight);font-weight:600}
-th button{all:unset;cursor:pointer}
-th button:hover,th button:focus-visible{color:var(--vk-accent);text-decoration:underline}
-th[aria-sort=ascending] button:after{content:" ↑"}
-th[aria-sort=descending] button:after{content:" ↓"}
+th span{cursor:pointer}
+th span:hover,th span:focus-visible{color:var(--vk-accent);text-decoration:underline}
+th[aria-sort=ascending] span:after{content:" ↑"}
+th[aria-sort=descending] span:after{content:" ↓"}
 footer{margin-top:56px;padding-top:20px;border-top:1px solid var(--vk-line);font-size:13.5px;
 color:var(--vk-muted)}
 footer span{display:inline-block;margin-right:22px}
@@ -103,11 +103,14 @@ footer span{display:inline-block;margin-right:22px}
 line-height:1.45;white-space:pre-line;border-radius:7px;background:var(--vk-ink);
 color:var(--vk-surface);font-variant-numeric:tabular-nums}
 @media(max-width:760px){main{margin:0;padding:28px 20px;border:0;border-radius:0}
-nav ol{columns:1}h1{font-size:27px}}
+nav ol{columns:1}h1{font-size:27px}.wide{overflow-x:auto}.wide svg{min-width:620px}}
 @media print{@page{margin:16mm}body{font-size:10.5pt;background:none}
 main{margin:0;padding:0;border:0;max-width:none}.table{overflow:visible}
 table{font-size:9.5pt}thead{display:table-header-group}tr{break-inside:avoid}
-section+section{margin-top:32px}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+h1{font-size:24pt}.subtitle{font-size:12.5pt}h2{font-size:16pt}
+.facts dd{font-size:15pt}.facts div{padding:10px 14px;flex-basis:110px}.figures{gap:24px 20px}
+.half{width:calc(50% - 10px)!important}figcaption,caption{font-size:9pt}th,td{padding:7px 8px}
+section+section{margin-top:32px}#tip{display:none}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
 SCRIPT: Final = """(function(){
@@ -121,7 +124,9 @@ tip.style.left=Math.max(4,Math.min(e.clientX+14,innerWidth-tip.offsetWidth-8))+"
 var y=e.clientY+18;if(y+tip.offsetHeight>innerHeight)y=e.clientY-tip.offsetHeight-12;
 tip.style.top=y+"px"});
 document.querySelectorAll("th[data-sort]").forEach(function(th){
-var b=document.createElement("button");b.append.apply(b,th.childNodes);th.append(b);
+var b=document.createElement("span");b.append.apply(b,th.childNodes);th.append(b);
+b.tabIndex=0;b.setAttribute("role","button");
+b.onkeydown=function(e){if(e.key=="Enter"||e.key==" "){e.preventDefault();b.click()}};
 b.onclick=function(){var up=th.getAttribute("aria-sort")!="ascending",i=th.cellIndex,
 body=th.closest("table").tBodies[0],rows=Array.from(body.rows);
 function key(r){var c=r.cells[i],v=c.getAttribute("data-v");

@@ -102,7 +102,7 @@ def line_chart(
     ]
     head = heading(title, entries, 0, width)
     top = head.height + (30 if y_label else 12)
-    height = max(height, top + 140)
+    height = max(height, top + 200)
     bottom = height - (46 if x_label else 26)
     y_target = max(2, min(6, round((bottom - top) / 48)))
     y_axis = make_axis([y for run in points for _, y in run], log=log_y, target=y_target)

@@ -1,9 +1,9 @@
 """Secure sums by one-time pads between pairs of parties (the default, ``masking="pads"``).
 
-Each pair expands its key to a pad; the party whose name comes first adds it, the other subtracts it.
-All pads cancel in the sum, and each summand in transit is uniform in the ring whatever the data,
-since it carries at least one pad that its reader does not know. Up to q − 2 colluding parties learn
-the sum of the rest and nothing else. No extra round.
+Each pair expands its key to a pad; the party whose name comes first adds it, the other subtracts
+it. All pads cancel in the sum, and each summand in transit is uniform in the ring whatever the
+data, since it carries at least one pad that its reader does not know. Up to q − 2 colluding parties
+learn the sum of the rest and nothing else. No extra round.
 
 With three parties, in Z_256, and pads ab = 200, ac = 17, bc = 90:
 
@@ -49,7 +49,7 @@ class OneTimePad:
         for start in range(0, flat.size, tile.size or 1):
             part = flat[start : start + tile.size]
             pad = tile[: part.size]
-            expand_into(self._context, memoryview(pad.view(np.uint8)))
+            expand_into(self._context, pad.view(np.uint8).data)
             if self._subtract:
                 np.subtract(part, pad, out=part)
             else:
@@ -60,8 +60,8 @@ class PadSequence:
     """All pads of one pair for one purpose, each handed out once.
 
     The number of the next pad is private, only grows, and cannot be set; the object refuses to be
-    copied or serialised, since a copy would hand out the same pads again. Keys are fresh in each run
-    (`agreement`), so a new run cannot repeat a pad either.
+    copied or serialised, since a copy would hand out the same pads again. Keys are fresh in each
+    run (`agreement`), so a new run cannot repeat a pad either.
     """
 
     def __init__(self, keys: PairKeys, peer: str, *purpose: str) -> None:
@@ -80,7 +80,7 @@ class PadSequence:
     def _refuse(self, *_: object) -> NoReturn:
         raise PadReused("a sequence of pads cannot be copied: a copy would hand out its pads again")
 
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse  # type: ignore[assignment]
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
 
 
 class PaddedSum:

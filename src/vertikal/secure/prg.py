@@ -63,7 +63,7 @@ def uniform_words(key: bytes, number: int, shape: tuple[int, ...], dtype: npt.DT
     """An array of uniform unsigned integers of the given width."""
     words = np.empty(shape, np.dtype(dtype))
     if words.size:
-        expand_into(keystream(key, number), memoryview(words.reshape(-1).view(np.uint8)))
+        expand_into(keystream(key, number), words.reshape(-1).view(np.uint8).data)
     return words
 
 

@@ -1,7 +1,7 @@
 """The integers mod 2^k, k = 8, 16, 32 or 64, and how angles and real numbers are written in them.
 
-NumPy's unsigned integers wrap by themselves, so a ring element is an array of that dtype and a sum in
-the ring is `+`. Encoding refuses what it cannot hold; it never lets a number wrap that was not
+NumPy's unsigned integers wrap by themselves, so a ring element is an array of that dtype and a sum
+in the ring is `+`. Encoding refuses what it cannot hold; it never lets a number wrap that was not
 meant to (an angle is: cos sees it mod 2π only).
 """
 
@@ -54,7 +54,7 @@ class Ring:
         return float(2**self.bits / (2 * math.pi))
 
     def encode_angles(self, angles: Array) -> Array:
-        """round(angle · 2^k/2π) mod 2^k; refuses non-finite angles and those beyond double precision."""
+        """round(angle · 2^k/2π) mod 2^k; refuses angles that are not finite or too large."""
         return self.wrap(np.asarray(angles, np.float64) * self.steps)
 
     def wrap(self, steps: Array) -> Array:

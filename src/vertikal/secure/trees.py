@@ -1,9 +1,9 @@
 """Pairs of trees for masking, and the check that they are fit for it.
 
 FDSKL Definition 2: two trees are totally different if no subtree with more than one leaf belongs to
-both. A party that sees the masked subtotal of a subtree in one tree and the sum of the same masks in
-the other could take the masks off; this is what the definition rules out, so subtrees are compared
-by their leaves, whatever their inner form.
+both. A party that sees the masked subtotal of a subtree in one tree and the sum of the same masks
+in the other could take the masks off; this is what the definition rules out, so subtrees are
+compared by their leaves, whatever their inner form.
 """
 
 from __future__ import annotations

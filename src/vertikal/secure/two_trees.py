@@ -3,10 +3,10 @@
 Each party adds a mask to its number, the masked numbers are summed over tree T1, the masks over a
 totally different tree T2, and the receiver takes the second sum from the first.
 
-For phases the paper draws the mask b^ℓ once per direction (it becomes the feature's offset b), so the
-same mask hides every row: who receives a subtotal in T1 sees exact differences between two people's
-subtotals. This is what was published, and it is kept here to be looked at; `pads` does not share
-it. All other sums draw fresh masks.
+For phases the paper draws the mask b^ℓ once per direction (it becomes the feature's offset b), so
+the same mask hides every row: who receives a subtotal in T1 sees exact differences between two
+people's subtotals. This is what was published, and it is kept here to be looked at; `pads` does not
+share it. All other sums draw fresh masks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TwoTreesSum:
             totally_different(first, self._order(receiver))
 
     def sum(self, values: Array, to: str) -> Array | None:
-        """The sum of everybody's ``values`` at ``to``, masked by fresh masks; both trees span all."""
+        """The sum of everybody's ``values`` at ``to``, by fresh masks; both trees span all."""
         first = tree(self._order(to))
         second = totally_different(first, self._order(to))
         masks = uniform_words(self._key, self._rounds, values.shape, values.dtype)
@@ -55,8 +55,8 @@ class TwoTreesSum:
         ``phases`` (rows, D) are this party's projections with ``offsets`` (D,), its b^ℓ, already in
         them (lines 1 to 4); ``kept`` is ℓ', whose b^ℓ' stays in as the features' offset b.
         """
-        # Line 6 lets ℓ' be any party but the receiver; pairing it with the receiver in T1 keeps that
-        # pair out of T2, which does not contain ℓ'.
+        # Line 6 lets ℓ' be any party but the receiver; pairing it with the receiver in T1 keeps
+        # that pair out of T2, which does not contain ℓ'.
         others = [name for name in self._group if name not in (to, kept)]
         first = tree((to, kept, *others))
         second = totally_different(first, (to, *others))

@@ -3,11 +3,12 @@
     minimise over α   (1/W) Σ_i w_i L(c + (Φα)_i, y_i) + λ/2 ‖α‖²
 
 by L-BFGS, preconditioned with a Cholesky factor of κ·ΦᵀWΦ/W + λI from a subsample of the rows. One
-iteration costs one forward and one adjoint pass. Several outputs (one against the rest) are separate
-problems that share their passes.
+iteration costs one forward and one adjoint pass. Several outputs (one against the rest) are
+separate problems that share their passes.
 
-With several label parties each holds a block of α and of Φ's columns, and runs this same code; f and the
-inner products are sums over them (`Sums`). All see the same sums, so all take the same decisions.
+With several label parties each holds a block of α and of Φ's columns, and runs this same code; f
+and the inner products are sums over them (`Sums`). All see the same sums, so all take the same
+decisions.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def solve(
 ) -> Solution:
     """Solve ``problem`` until the preconditioned gradient has shrunk by ``tolerance``.
 
-    ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be the
-    same at all label parties. ``report`` is called after each iteration.
+    ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be
+    the same at all label parties. ``report`` is called after each iteration.
     """
     sums = sums or Alone()
     rows, outputs = problem.targets.shape
@@ -164,7 +165,7 @@ class _History:
         self._s: list[Array] = []
         self._y: list[Array] = []
         self._z: list[Array] = []
-        self._basis: tuple[Array, Array] | None = None
+        self._p: Array = np.zeros(0)
         self._tables: Array = np.zeros(0)
 
     def append(self, s: Array, y: Array, z: Array) -> None:
@@ -174,7 +175,7 @@ class _History:
 
     def partial(self, g: Array, p: Array) -> Array:
         """This party's part of all inner products that the next direction needs."""
-        self._basis = (g, p)
+        self._p = p
         s, y, z = self._s, self._y, self._z
         m = len(s)
         table = np.empty((2 * m * m + 2 * m + 1, self._outputs))
@@ -198,9 +199,6 @@ class _History:
 
     def direction(self) -> Array:
         """−H·g, H the L-BFGS inverse Hessian started from P⁻¹ times a scalar."""
-        if self._basis is None:
-            raise RuntimeError("inner products first")
-        g, p = self._basis
         m, t = len(self._s), self._tables
         sy = t[: m * m].reshape(m, m, self._outputs)
         yz = t[m * m : 2 * m * m].reshape(m, m, self._outputs)
@@ -223,21 +221,29 @@ class _History:
             yr = scale * (yp[i] - sum(back[j] * yz[i, j] for j in range(m)))
             yr = yr + sum(forth[j] * sy[j, i] for j in range(i))
             forth.append(back[i] - rho[i] * yr)
-        r = scale * p
+        r = scale * self._p
         for i in range(m):
             r = r - (scale * back[i]) * self._z[i] + forth[i] * self._s[i]
         return -np.asarray(r)
 
 
+def sample_rows(rows: int, width: int, seed: int) -> Array:
+    """The rows that a preconditioner is made of: about four per feature are worth their cost."""
+    size = 4 * width + 256
+    if size >= rows:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
+
+
 def _dots(a: Array, b: Array) -> Array:
     """Inner products column by column."""
-    return np.einsum("ij,ij->j", a, b)
+    return np.asarray(np.einsum("ij,ij->j", a, b))
 
 
 def _preconditioner(
     operator: FeatureOperator, problem: Problem, sample: Array
 ) -> Callable[[Array], Array]:
-    """g ↦ P⁻¹g with P = κ·Φ[sample]ᵀWΦ[sample]/W + λI, or division by λ + κ where Φ has no Gram matrix."""
+    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀWΦ[sample]/W + λI; where Φ has no Gram matrix, P = λ + κ."""
     share = problem.weights[sample] / problem.weights[sample].sum()
     at_start = problem.loss.curvature(
         np.broadcast_to(problem.constant, problem.targets.shape), problem.targets

@@ -1,7 +1,7 @@
 """Coefficients over blocks of features, with decay by one lazy scalar.
 
-FDSKL eq. (7) multiplies all earlier coefficients by 1 − γλ in each step. The expansion keeps one factor
-for all of them instead, so that a step costs its own block only.
+FDSKL eq. (7) multiplies all earlier coefficients by 1 − γλ in each step. The expansion keeps one
+factor for all of them instead, so that a step costs its own block only.
 """
 
 from __future__ import annotations

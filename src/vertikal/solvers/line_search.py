@@ -22,8 +22,8 @@ _ROUNDS = 12
 def search(slope: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
     """Step lengths t (outputs,) at which each convex function has nearly levelled off.
 
-    ``slope(t)`` returns first and second derivative at t; ``start`` is the slope at 0, not positive.
-    The full step t = 1 is taken where it already leaves at most half of the slope.
+    ``slope(t)`` returns first and second derivative at t; ``start`` is the slope at 0, not
+    positive. The full step t = 1 is taken where it already leaves at most half of the slope.
     """
     steps = np.where(start < 0, 1.0, 0.0)
     low, high = np.zeros_like(steps), np.full_like(steps, np.inf)

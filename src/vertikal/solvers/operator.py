@@ -49,14 +49,15 @@ class FeatureOperator(ABC):
         """Φ[rows, columns].T @ residuals: (rows, outputs) → (columns, outputs), float64."""
 
     def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
-        """Φᵀ·diag(weights)·Φ over some rows and columns, for preconditioning; None if not offered."""
+        """Φᵀ·diag(weights)·Φ over some rows and columns, to precondition; None if not offered."""
         return None
 
 
 class OpenOperator(FeatureOperator):
     """Φ decoded from ring elements that this party holds.
 
-    ``cached`` (r, width) are the elements of the first r rows; ``fetch`` brings those of any others.
+    ``cached`` (r, width) are the elements of the first r rows; ``fetch`` brings those of any
+    others.
     """
 
     def __init__(
