@@ -168,15 +168,18 @@ class Party:
         """32 bytes that only this party knows, one lot per purpose."""
         return prg.derive_key(self._secret, *purpose)
 
-    def derive(self, key: bytes, *purpose: str) -> bytes:
+    @staticmethod
+    def derive(key: bytes, *purpose: str) -> bytes:
         """An independent key for ``purpose``."""
         return prg.derive_key(key, *purpose)
 
-    def uniforms(self, key: bytes, shape: tuple[int, ...]) -> Array:
+    @staticmethod
+    def uniforms(key: bytes, shape: tuple[int, ...]) -> Array:
         """Uniform reals in (0, 1), drawn by the stream cipher under ``key``."""
         return prg.uniform_reals(key, 0, shape)
 
-    def words(self, key: bytes, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    @staticmethod
+    def words(key: bytes, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Uniform ring elements, drawn by the stream cipher under ``key``."""
         return prg.uniform_words(key, 1, shape, dtype)
 

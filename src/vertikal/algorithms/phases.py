@@ -7,17 +7,16 @@ pass; the feature parties serve such requests until they are told that training 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.directions import Drawn, draw
 from vertikal.algorithms.shard import Shard
 from vertikal.kernels.random_features import FourierMap
-from vertikal.kernels.spectral import kernel_named
 from vertikal.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.ring import Ring
@@ -56,8 +55,7 @@ class PhasePass:
         self._party = party
         settings = shard.settings
         self._blocks = {
-            owner: _draw_block(party, shard, owner, width)
-            for owner, width in settings.widths().items()
+            owner: _owned_block(shard, draw(shard, owner)) for owner in settings.widths()
         }
         widest = max(settings.widths().values()) * settings.ring_bits // 8
         self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
@@ -131,44 +129,13 @@ class PhasePass:
         return (party.leader, *(p for p in party.parties if p not in party.label_parties))
 
 
-def _draw_block(party: Party, shard: Shard, owner: str, width: int) -> OwnedBlock:
-    """This party's coordinates of ``owner``'s directions and its offsets, from its own seed."""
-    settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
-    ring = Ring(settings.ring_bits)
-    centre, factor = shard.scaling.arrays()
-    seeds = direction_seeds(party, shard, owner)
-    scalars = kernel.shared_scalars(party.uniforms(seeds["scalars"], (width,)))
-    uniforms = party.uniforms(seeds["directions"], (len(shard.columns), width))
-    omega = kernel.directions(uniforms, scalars) / shard.bandwidth  # (columns, width)
-    offsets = party.words(seeds["offsets"], (width,), ring.dtype)
+def _owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
+    settings = shard.settings
     feature_map = FourierMap(
-        ring,
-        omega * factor[:, None],
-        offsets,
+        Ring(settings.ring_bits),
+        drawn.directions,
+        drawn.offsets,
         settings.n_directions,
-        centre=centre,
+        centre=drawn.centre,
     )
-    return OwnedBlock(feature_map, offsets)
-
-
-def direction_seeds(party: Party, shard: Shard, owner: str) -> Mapping[str, bytes]:
-    """The keys this party draws its part of ``owner``'s block with.
-
-    Offsets are always private. Directions are private by default; ``directions="shared"``, as in
-    the papers, lets everybody draw everybody's. A Matérn kernel's scalars are common to all
-    parties.
-    """
-    public = public_key(party, shard.settings)
-    private = shard.settings.directions == "private"
-    return {
-        "offsets": party.derive(shard.seed, "offsets", owner),
-        "directions": party.derive(shard.seed, "directions", owner)
-        if private
-        else party.derive(public, "directions", owner, shard.party),
-        "scalars": party.derive(public, "scalars", owner),
-    }
-
-
-def public_key(party: Party, settings: FdsklSettings) -> bytes:
-    """The key of what may be known to everybody: drawn from the public seed of the settings."""
-    return party.derive(settings.seed.to_bytes(32, "big"), "public")
+    return OwnedBlock(feature_map, drawn.offsets)

@@ -31,7 +31,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
     label_parties: tuple[str, ...]
     kernel: str = "gaussian"
     bandwidth: float | Literal["median"] = "median"
-    n_directions: int = 1024
+    n_directions: int = 2048
     penalty: float | Literal["auto"] = "auto"
     loss: str = "logistic"
     solver: str = "exact"
@@ -68,7 +68,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             _one_of(name, value, allowed)
         _number("bandwidth", self.bandwidth, "a positive number or 'median'", _positive, "median")
         _number(
-            "penalty", self.penalty, "a positive number or 'auto' (1 / rows)", _positive, "auto"
+            "penalty", self.penalty, "a positive number or 'auto' (0.1 / rows)", _positive, "auto"
         )
         _number("step_size", self.step_size, "a positive number or 'auto'", _positive, "auto")
         _number("tolerance", self.tolerance, "a positive number", _positive)

@@ -48,7 +48,8 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
     n_directions : int
         D, the number of random features.
     penalty : number or "auto"
-        λ of (1/n) Σ L + λ/2 ‖f‖². "auto" is 1/n, the same as C = 1 of `SVC`.
+        λ of (1/n) Σ L + λ/2 ‖f‖². "auto" is 0.1/n, what C = 10 means to `SVC`
+        and `LogisticRegression`.
     loss : "logistic", "square" or "smooth_hinge"
     solver : "exact" or "dsg"
         "exact" solves the regularised problem on the drawn features to ``tolerance``; "dsg" is the
@@ -107,7 +108,7 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
         bandwidth: float | Literal["median"] = "median",
-        n_directions: int = 1024,
+        n_directions: int = 2048,
         penalty: float | Literal["auto"] = "auto",
         loss: str = "logistic",
         solver: str = "exact",

@@ -60,7 +60,7 @@ class Arrow:
     @property
     def total(self) -> str:
         """All bytes together."""
-        return bytes_text(math.fsum(flow.size for flow in self.flows))
+        return bytes_text(sum(flow.size for flow in self.flows))
 
     @property
     def kind(self) -> str:

@@ -87,7 +87,7 @@ def linear_axis(low: float, high: float, target: int) -> Axis:
 
 
 def log_axis(low: float, high: float, target: int) -> Axis:
-    """Whole decades, or 1, 2 and 5 within each where the data span less than two of them."""
+    """Whole decades, or 1, 2 and 5 in each where the data span less than two and there is room."""
     if high <= low * (1 + 1e-9):
         low, high = low / 2, high * 2
     first = math.floor(math.log10(low)) + 1
@@ -96,13 +96,15 @@ def log_axis(low: float, high: float, target: int) -> Axis:
     last = math.ceil(math.log10(high)) - 1
     while 10.0**last < high:
         last += 1
+    chosen: list[tuple[int, int]] = []
     if math.log10(high) - math.log10(low) < 2:
         marks = [(m, e) for e in range(first, last + 1) for m in (1, 2, 5)]
         start = max(i for i, mark in enumerate(marks) if _times_power(*mark) <= low)
         stop = min(i for i, mark in enumerate(marks) if _times_power(*mark) >= high)
         chosen = marks[start : stop + 1]
-    else:
-        stride = math.ceil((last - first) / max(target, 1))
+    # Unevenly spaced marks are many for their axis sooner than decades are.
+    if not 2 <= len(chosen) <= target + 2:
+        stride = math.ceil((last - first) / target)
         count = math.ceil((last - first) / stride)
         chosen = [(1, first + i * stride) for i in range(count + 1)]
     plain = all(-4 <= e <= 4 for _, e in chosen)

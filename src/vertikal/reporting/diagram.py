@@ -80,7 +80,7 @@ def flow_diagram(
     hub = find_hub(parties, {(flow.source, flow.target) for flow in flows})
     names = {party: _name_lines(party) for party in parties}
     box_height = 34 + _NAME_PITCH * max(len(lines) for lines in names.values())
-    drawing = _drawing_height(len(parties))
+    drawing = _drawing_height(len(parties), hub is not None)
     top = head.height + 12
     centre = (width / 2, top + drawing / 2)
     reach = (max(width - _BOX_WIDTH, 0) / 2 - 2, (drawing - box_height) / 2 - 2)
@@ -124,9 +124,12 @@ def _check(parties: Sequence[str], flows: Sequence[Flow], label_parties: Collect
             )
 
 
-def _drawing_height(parties: int) -> float:
+def _drawing_height(parties: int, with_hub: bool) -> float:
     """Two parties need a strip; more need the room that their labels take."""
-    return 112.0 if parties <= 2 else min(250.0 + 60.0 * (parties - 3), 640.0)
+    if parties <= 2:
+        return 112.0
+    # Around a hub there are two arrows one below the other between the middle and each edge.
+    return min(460.0 + 25.0 * (parties - 4) if with_hub else 250.0 + 60.0 * (parties - 3), 640.0)
 
 
 def _draw(flows: Sequence[Flow], boxes: Mapping[str, Rect]) -> _Drawn:

@@ -108,6 +108,7 @@ def line_chart(
     y_axis = make_axis([y for run in points for _, y in run], log=log_y, target=y_target)
     left = 8 + max(text_width(label, LABEL_SIZE) for label in y_axis.labels)
     x_axis = _x_axis([x for run in points for x, _ in run], log_x, width - left)
+    left = max(left, text_width(x_axis.labels[0], LABEL_SIZE) / 2)
     right = width - max(6.0, text_width(x_axis.labels[-1], LABEL_SIZE) / 2)
     plot = _Plot(left, top, right, bottom, x_axis, y_axis)
 
@@ -133,7 +134,9 @@ def _x_axis(values: Sequence[float], log: bool, room: float) -> Axis:
         widest = max(text_width(label, LABEL_SIZE) for label in axis.labels)
         if (widest + 14) * len(axis.labels) <= room:
             return axis
-    return make_axis(values, log=log, target=2)
+    # A narrow chart of numbers with many digits: the two ends must do.
+    axis = make_axis(values, log=log, target=2)
+    return Axis(axis.ticks[:: len(axis.ticks) - 1], axis.labels[:: len(axis.labels) - 1], log=log)
 
 
 def _axes_markup(plot: _Plot, x_label: str) -> str:

@@ -37,7 +37,7 @@ def bytes_text(n: SupportsFloat) -> str:
     while value >= 999.5 and unit < len(_BYTE_UNITS) - 1:
         value /= 1000
         unit += 1
-    digits = f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+    digits = f"{value:.1f}" if value < 99.95 else _long(value)
     return f"{digits} {_BYTE_UNITS[unit]}"
 
 
@@ -67,7 +67,9 @@ def seconds_text(s: SupportsFloat) -> str:
         return _two_units(round(value), _MINUTE, "min", 1, "s")
     if round(value / _MINUTE) * _MINUTE < _DAY:
         return _two_units(round(value / _MINUTE) * _MINUTE, _HOUR, "h", _MINUTE, "min")
-    return _two_units(round(value / _HOUR) * _HOUR, _DAY, "d", _HOUR, "h")
+    if value < 1e6 * _DAY:
+        return _two_units(round(value / _HOUR) * _HOUR, _DAY, "d", _HOUR, "h")
+    return f"{_long(value / _DAY)} d"
 
 
 def count_text(n: SupportsIndex) -> str:
@@ -82,6 +84,11 @@ def count_text(n: SupportsIndex) -> str:
 def _short(value: float) -> str:
     """One decimal below ten, none above: two digits are enough for a fraction of a second."""
     return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def _long(value: float) -> str:
+    """All digits, or a power of ten where nobody would count them."""
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}"
 
 
 def _two_units(total: int, large: int, large_name: str, small: int, small_name: str) -> str:

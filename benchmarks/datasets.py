@@ -1,0 +1,91 @@
+"""The real data sets that the benchmarks read, from the folder named by VERTIKAL_DATA.
+
+Nothing here is shipped: a benchmark whose data set is absent says so and stops.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.datasets import load_svmlight_file
+from sklearn.model_selection import train_test_split
+
+Array = npt.NDArray[Any]
+
+FOLDER = Path(
+    os.environ.get("VERTIKAL_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A data set cut into training and test rows; dense columns, labels −1 and +1."""
+
+    name: str
+    X: Array
+    y: Array
+    X_test: Array
+    y_test: Array
+
+    def head(self, rows: int) -> Split:
+        """The same with the first ``rows`` training rows only."""
+        return Split(self.name, self.X[:rows], self.y[:rows], self.X_test, self.y_test)
+
+
+def a9a() -> Split:
+    """Its own test file."""
+    return _with_test_file("a9a", "a9a/a9a.xz", "a9a/a9a.t.xz", 123)
+
+
+def ijcnn1() -> Split:
+    """Its own test file."""
+    return _with_test_file("ijcnn1", "ijcnn1/ijcnn1.xz", "ijcnn1/ijcnn1.t.xz", 22)
+
+
+def cod_rna(seed: int = 0) -> Split:
+    """3:1, by a seeded draw; columns divided by their largest magnitude in the training part."""
+    split = _cut("cod-rna", *_svmlight("cod-rna/cod-rna.xz", 8), seed)
+    largest = np.abs(split.X).max(axis=0)
+    return Split(split.name, split.X / largest, split.y, split.X_test / largest, split.y_test)
+
+
+def phishing(seed: int = 0) -> Split:
+    """3:1, by a seeded draw."""
+    return _cut("phishing", *_svmlight("phishing/phishing.xz", 68), seed)
+
+
+def default_credit(seed: int = 0) -> Split:
+    """3:1, by a seeded draw."""
+    with lzma.open(_file("default-credit/UCI_Credit_Card.csv.xz")) as file:
+        frame = pd.read_csv(file)
+    y = np.where(frame.pop("default.payment.next.month") > 0, 1.0, -1.0)
+    return _cut("default-credit", frame.drop(columns="ID").to_numpy(float), y, seed)
+
+
+def _with_test_file(name: str, train: str, test: str, columns: int) -> Split:
+    return Split(name, *_svmlight(train, columns), *_svmlight(test, columns))
+
+
+def _cut(name: str, X: Array, y: Array, seed: int) -> Split:
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
+    return Split(name, X, y, X_test, y_test)
+
+
+def _svmlight(path: str, columns: int) -> tuple[Array, Array]:
+    with lzma.open(_file(path)) as file:
+        X, y = load_svmlight_file(file, n_features=columns)
+    return X.toarray(), np.where(y > 0, 1.0, -1.0)
+
+
+def _file(path: str) -> Path:
+    file = FOLDER / path
+    if not file.exists():
+        raise SystemExit(f"{path} is not in the data folder; set VERTIKAL_DATA to where it lies")
+    return file

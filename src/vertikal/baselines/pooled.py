@@ -1,0 +1,296 @@
+"""PooledKernelClassifier: the kernel machine of FDSKL on pooled columns, in one process.
+
+Same kernels, same random features, same exact solver; no parties, no masks and no messages. It
+shows what the columns would be worth in one place, and what a federated fit costs on top.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
+
+from vertikal.baselines.pooled_features import Draw, FloatFeatures, PhaseFeatures, PooledFeatures
+from vertikal.data.prepare import SCALES, Scaling, check_columns, learn_scaling
+from vertikal.data.tables import Table
+from vertikal.errors import InputError
+from vertikal.kernels.bandwidth import sample_pairs, weighted_median
+from vertikal.kernels.spectral import kernel_named
+from vertikal.losses.pointwise import LOSSES, Loss, loss_named
+from vertikal.solvers.exact import Problem, solve
+
+Array = npt.NDArray[Any]
+
+FEATURES = ("phases", "float32")
+RING_BITS = (8, 16, 32)
+
+
+def _estimates_probabilities(estimator: PooledKernelClassifier) -> bool:
+    if estimator.loss == "smooth_hinge":
+        raise AttributeError(
+            "predict_proba needs loss='logistic' or 'square', got 'smooth_hinge'; or wrap the "
+            "estimator in sklearn.calibration.CalibratedClassifierCV"
+        )
+    return True
+
+
+class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
+    """A kernel classifier on columns that lie in one place. Several classes: one against the rest.
+
+    Parameters
+    ----------
+    kernel, bandwidth, n_directions, penalty, loss, scale, tolerance, max_iterations, random_state
+        As those of `FDSKLClassifier`.
+    features : "phases" or "float32"
+        "phases" rounds as the federation does, to ``ring_bits``; "float32" keeps plain cosines.
+    ring_bits : 8, 16 or 32
+        Bits of a phase; not used by "float32".
+
+    Attributes
+    ----------
+    classes_ : the class labels
+    seconds_ : seconds by stage (prepare, bandwidth, features, solve)
+    bandwidth_, penalty_, n_iter_, objective_, gradient_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> PooledKernelClassifier(scale="standard", random_state=0).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        bandwidth: float | Literal["median"] = "median",
+        n_directions: int = 2048,
+        penalty: float | Literal["auto"] = "auto",
+        loss: str = "logistic",
+        scale: str | None = None,
+        features: str = "phases",
+        ring_bits: int = 8,
+        tolerance: float = 1e-3,
+        max_iterations: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.n_directions = n_directions
+        self.penalty = penalty
+        self.loss = loss
+        self.scale = scale
+        self.features = features
+        self.ring_bits = ring_bits
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X (rows, columns) and labels y."""
+        options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+        X, y = validate_data(self, X, y, ensure_all_finite=False, ensure_min_samples=2, **options)
+        check_classification_targets(y)
+        weights = _weights(sample_weight, X)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y must hold at least two classes, got one class: {self.classes_[0]!r}"
+            )
+        wanted = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
+        targets = np.where(numbers[:, None] == wanted, 1.0, -1.0)  # (rows, outputs)
+        self._check_parameters()
+        table = self._table(X)
+        check_columns(table, varying=True)
+        with _one_blas_thread():
+            self._train(table, targets, weights)
+        if not self._converged and self.n_iter_ == self.max_iterations:
+            warnings.warn(
+                f"not converged to tolerance {self.tolerance:g} in {self.n_iter_} iterations; "
+                "raise max_iterations, tolerance or penalty",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """f(x): (rows,) for two classes, positive for the second; else (rows, classes)."""
+        values = self._decide(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> Array:
+        """The class of each row."""
+        values = self._decide(X)
+        best = (values[:, 0] > 0).astype(int) if len(self.classes_) == 2 else values.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities (rows, classes)."""
+        chances = LOSSES[self.loss].probability(self._decide(X))
+        if chances is None:
+            raise AttributeError(f"loss {self.loss!r} estimates no probabilities")
+        if len(self.classes_) == 2:
+            return np.concatenate((1 - chances, chances), axis=1)
+        total = chances.sum(axis=1, keepdims=True)
+        even = np.full_like(chances, 1 / chances.shape[1])
+        return np.asarray(np.divide(chances, total, out=even, where=total > 0))
+
+    def _train(self, table: Table, targets: Array, weights: Array) -> None:
+        kernel, loss = kernel_named(self.kernel), loss_named(self.loss, regression=False)
+        seed = self._seed()
+        self.seconds_: dict[str, float] = {}
+        with self._stage("prepare"):
+            scaling = learn_scaling(table, self.scale)
+        with self._stage("bandwidth"):
+            self.bandwidth_ = (
+                median_bandwidth(table, scaling, self.kernel, weights, seed)
+                if self.bandwidth == "median"
+                else float(self.bandwidth)
+            )
+        with self._stage("features"):
+            self._scaling = scaling
+            self._draw = Draw.of(kernel, table.width, self.n_directions, self.bandwidth_, seed)
+            operator = self._map().operator(table)
+        with self._stage("solve"):
+            self.penalty_ = penalty_of(self.penalty, weights)
+            self._constant = start(loss, targets, weights)
+            solution = solve(
+                operator,
+                Problem(targets, weights, loss, self.penalty_, self._constant),
+                sample=preconditioning_sample(operator.rows, operator.width, seed),
+                tolerance=self.tolerance,
+                max_iterations=self.max_iterations,
+            )
+        self._coefficients = solution.coefficients
+        self._converged = solution.converged
+        self.n_iter_ = solution.iterations
+        self.objective_ = list(solution.objective)
+        self.gradient_ = list(solution.gradient)
+
+    def _decide(self, X: Any) -> Array:
+        """f of each row, (rows, outputs)."""
+        check_is_fitted(self)
+        options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+        X = validate_data(self, X, ensure_all_finite=False, reset=False, **options)
+        table = self._table(X)
+        check_columns(table, varying=False)
+        with _one_blas_thread():
+            return self._map().decide(table, self._coefficients) + self._constant
+
+    def _map(self) -> PooledFeatures:
+        if self.features == "phases":
+            return PhaseFeatures(self._draw, self._scaling, self.ring_bits)
+        return FloatFeatures(self._draw, self._scaling)
+
+    def _table(self, X: Any) -> Table:
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return Table("pooled", tuple(f"column {name!r}" for name in names), X)
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return int.from_bytes(os.urandom(7), "big")
+        return int.from_bytes(check_random_state(self.random_state).bytes(7), "big")
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds_[name] = time.perf_counter() - began
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (
+            ("scale", (None, *SCALES)),
+            ("features", FEATURES),
+            ("ring_bits", RING_BITS),
+        ):
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(repr(choice) for choice in allowed)
+                raise InputError.of(name, f"one of {listed}", getattr(self, name))
+        for name, word in (("bandwidth", "median"), ("penalty", "auto"), ("tolerance", None)):
+            value = getattr(self, name)
+            if isinstance(value, str) and value == word:
+                continue
+            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if not number or not (math.isfinite(value) and value > 0):
+                other = f" or {word!r}" if word else ""
+                raise InputError.of(name, f"a positive number{other}", value)
+        for name in ("n_directions", "max_iterations"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InputError.of(name, "a positive whole number", value)
+
+
+def median_bandwidth(
+    table: Table, scaling: Scaling, kernel: str, weights: Array, seed: int
+) -> float:
+    """σ from the weighted median distance of sampled pairs, as the federation finds it."""
+    measure = kernel_named(kernel)
+    pairs = sample_pairs(table.rows, seed)
+    _, factor = scaling.arrays()
+    gap = table.block(pairs[:, 0]) - table.block(pairs[:, 1])
+    dense = gap.toarray() if sparse.issparse(gap) else gap
+    distances = measure.distances(dense * factor)
+    return measure.typical_bandwidth(weighted_median(distances, weights[pairs].prod(axis=1)))
+
+
+def penalty_of(penalty: float | Literal["auto"], weights: Array) -> float:
+    """λ; ``"auto"`` is 0.1 over the (weighted) number of rows, as in the federation."""
+    return 0.1 / float(weights.sum()) if penalty == "auto" else float(penalty)
+
+
+def start(loss: Loss, targets: Array, weights: Array) -> Array:
+    """The best constant prediction of each output, from which the solver starts."""
+    shares = weights @ (targets > 0) / weights.sum()
+    return np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
+
+
+def preconditioning_sample(rows: int, width: int, seed: int) -> Array:
+    """The rows that the preconditioner is made of: about four per feature, as in the federation."""
+    size = min(rows, 4 * width + 256)
+    if size == rows:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
+
+
+def _weights(sample_weight: Any, X: Any) -> Array:
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if (weights < 0).any():
+        raise InputError.of("sample_weight", "not negative", float(weights.min()))
+    if not weights.any():
+        raise InputError.of("sample_weight", "positive for at least one row", "all zero")
+    return weights
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """As in a simulated federation: the blocks of rows are what runs in parallel."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

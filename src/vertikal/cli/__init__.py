@@ -1,0 +1,8 @@
+"""The command ``vertikal``: one file per command, each a thin layer over the library.
+
+Only what a terminal needs enters here: options, tables, progress and one-line errors.
+"""
+
+from vertikal.cli.group import main
+
+__all__ = ["main"]

@@ -1,0 +1,155 @@
+"""FourierMap: local phases bit for bit, whatever the block, and what is decoded from them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tests.naive.phases import cosines, round_phases
+from vertikal.errors import RingError
+from vertikal.kernels import random_features
+from vertikal.kernels.loops import CompiledLoops, NumpyLoops
+from vertikal.kernels.random_features import FourierMap
+from vertikal.secure.ring import Ring
+
+BITS = [8, 16, 32]
+
+
+def make_map(bits=8, columns=5, width=24, *, centre=None, total=None, loops=None, seed=0):
+    generator = np.random.default_rng(seed)
+    ring = Ring(bits)
+    omega = generator.normal(size=(columns, width))
+    offsets = generator.integers(0, 2**bits, width).astype(ring.dtype)
+    options = {} if loops is None else {"loops": loops}
+    return (
+        omega,
+        offsets,
+        FourierMap(ring, omega, offsets, total or width, centre=centre, **options),
+    )
+
+
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("bits", BITS)
+def test_local_phases_bit_for_bit(bits, loops):
+    X = np.random.default_rng(1).normal(size=(40, 5))
+    omega, offsets, feature_map = make_map(bits, loops=loops)
+    phases = feature_map.local(X)
+    assert phases.dtype == Ring(bits).dtype
+    assert phases.flags.c_contiguous
+    plain = round_phases(X, omega.tolist(), offsets.tolist(), [0.0] * 5, bits)
+    assert phases.tolist() == plain
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_row_has_the_same_phases_alone_and_in_a_block(bits):
+    X = np.random.default_rng(1).normal(size=(50, 5))
+    *_, feature_map = make_map(bits)
+    whole = feature_map.local(X)
+    for rows in ([7], [0, 49], [3, 1, 2, 3], list(range(10, 27))):
+        np.testing.assert_array_equal(feature_map.local(X[rows]), whole[rows])
+
+
+def test_the_height_of_inner_tiles_does_not_matter(monkeypatch):
+    X = np.random.default_rng(1).normal(size=(100, 5))
+    *_, feature_map = make_map()
+    whole = feature_map.local(X)
+    monkeypatch.setattr(random_features, "_TILE", 1)
+    np.testing.assert_array_equal(feature_map.local(X), whole)
+
+
+def test_no_rows():
+    *_, feature_map = make_map()
+    assert feature_map.local(np.empty((0, 5))).shape == (0, 24)
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
+def test_dense_and_sparse_rows_have_the_same_phases(density):
+    generator = np.random.default_rng(2)
+    X = generator.normal(size=(60, 40)) * (generator.random((60, 40)) < density)
+    *_, feature_map = make_map(columns=40, centre=generator.normal(size=40))
+    np.testing.assert_array_equal(feature_map.local(sparse.csr_array(X)), feature_map.local(X))
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_centre_is_folded_into_the_offsets(bits):
+    generator = np.random.default_rng(3)
+    X, centre = generator.normal(5, 1, (40, 5)), generator.normal(5, 1, 5)
+    _, _, centred = make_map(bits, centre=centre)
+    _, _, plain = make_map(bits)
+    np.testing.assert_array_equal(centred.local(X), plain.local(X - centre))
+    assert (centred.local(X) != plain.local(X)).any()
+
+
+def test_a_distant_centre_keeps_its_precision():
+    generator = np.random.default_rng(4)
+    X = generator.normal(size=(40, 5))
+    centre = np.full(5, 1e6)
+    _, _, plain = make_map()
+    _, _, centred = make_map(centre=centre)
+    np.testing.assert_array_equal(centred.local(X + centre), plain.local((X + centre) - centre))
+
+
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul")
+def test_cells_that_are_not_finite_are_refused(loops, bad):
+    X = np.ones((3, 5))
+    X[1, 2] = bad
+    *_, feature_map = make_map(loops=loops)
+    with pytest.raises(
+        RingError, match=r"^phases: projections must be finite, got NaN or infinity$"
+    ):
+        feature_map.local(X)
+
+
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("factor", [1e16, -1e200])
+def test_projections_beyond_double_precision_are_refused_with_a_remedy(loops, factor):
+    *_, feature_map = make_map(loops=loops)
+    with pytest.raises(
+        RingError,
+        match=r"^phases: a projection of .* is beyond double precision .*"
+        r"raise the bandwidth or scale the columns$",
+    ):
+        feature_map.local(np.full((3, 5), factor))
+
+
+def test_the_offset_that_tips_the_scale_is_no_nan():
+    # The projection is within range, its sum with the offset is not: still "too large", not "NaN".
+    ring = Ring(8)
+    edge = (2.0**51 - 10) / ring.steps
+    feature_map = FourierMap(ring, np.ones((1, 1)), np.array([250], np.uint8), 1)
+    with pytest.raises(RingError, match="beyond double precision"):
+        feature_map.local(np.array([[edge]]))
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_decoded_features(bits):
+    *_, feature_map = make_map(bits, total=100)
+    phases = feature_map.local(np.random.default_rng(1).normal(size=(20, 5)))
+    plain = cosines(phases) / math.sqrt(100)
+    np.testing.assert_allclose(feature_map.decode(phases, np.float64), plain, atol=1e-15)
+    single = feature_map.decode(phases)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, plain, atol=1e-7)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("rows", [0, 1, 700])
+@pytest.mark.parametrize("columns", [slice(None), slice(3, 17)])
+def test_forward_and_adjoint_are_products_with_the_features(outputs, rows, columns):
+    generator = np.random.default_rng(6)
+    *_, feature_map = make_map()
+    phases = feature_map.local(generator.normal(size=(rows, 5)))[:, columns]
+    features = cosines(phases) / math.sqrt(24)
+    coefficients = generator.normal(size=(features.shape[1], outputs))
+    residuals = generator.normal(size=(rows, outputs))
+    np.testing.assert_allclose(
+        feature_map.forward(phases, coefficients), features @ coefficients, atol=5e-6
+    )
+    np.testing.assert_allclose(
+        feature_map.adjoint(phases, residuals), features.T @ residuals, atol=5e-5
+    )

@@ -1,0 +1,61 @@
+"""What all meshes check before a transport sees anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.running import start
+from vertikal.errors import InputError
+from vertikal.mesh import local_meshes
+from vertikal.mesh.interface import DEADLINE, Mesh
+from vertikal.mesh.local import LocalMesh, _Hub
+
+
+def mesh(me="a", parties=("a", "b"), deadline=1.0):
+    return LocalMesh(me, parties, deadline, _Hub(100))
+
+
+def test_who_is_who():
+    middle = mesh("b", ("c", "b", "a"))
+    assert (middle.me, middle.parties, middle.peers) == ("b", ("c", "b", "a"), ("c", "a"))
+    assert isinstance(middle, Mesh)
+
+
+def test_the_default_deadline_is_finite():
+    assert local_meshes("ab")["a"].deadline == DEADLINE == 300.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"me": "z"}, r"me must be one of the parties \['a', 'b'\], got 'z'"),
+        ({"parties": ("a", "b", "b")}, "parties must be distinct names"),
+        ({"deadline": 0}, "deadline must be a positive number of seconds, got 0"),
+        ({"deadline": -1.0}, "deadline must be a positive number of seconds, got -1.0"),
+        ({"deadline": float("nan")}, "deadline must be a positive number of seconds, got nan"),
+        ({"deadline": float("inf")}, "deadline must be a positive number of seconds, got inf"),
+    ],
+)
+def test_what_is_refused(arguments, said):
+    with pytest.raises(InputError, match=said):
+        mesh(**arguments)
+
+
+def test_a_timeout_that_is_no_number_is_refused():
+    """Not a number is neither before nor after any moment: such a wait would never end."""
+    ends = local_meshes("ab")
+    raised = []
+
+    def waiting():
+        try:
+            ends["a"].recv("b", "x", float("nan"))
+        except Exception as error:
+            raised.append(error)
+
+    thread = start("waiting", waiting)
+    thread.join(1.0)
+    ends["b"].fail("over")
+    thread.join(10.0)
+    (error,) = raised
+    assert isinstance(error, InputError)
+    assert "timeout must be" in str(error)

@@ -1,0 +1,151 @@
+"""FDSKL Lemma 1: the federation's iterates are those of DSG in one place, step by step.
+
+Algorithm 3 gives ωᵀx + b exactly, so with the same draws Algorithm 1 must pass through the very
+coefficients of eq. (7) on pooled columns. Each test compares all coefficients after every step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.naive.dsg import dsg
+from tests.naive.phases import batch, cosines
+from tests.naive.pooled import pooled_phases
+from vertikal import FDSKLClassifier, FDSKLRegressor
+
+ROWS = 40
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(ROWS, 7))
+Y = (X[:, 0] * X[:, 4] + 0.3 * X[:, 6] > 0).astype(int)
+PARTIES = {"bank": [0, 5], "shop": [1, 2, 6], "phone": [3, 4]}
+
+# Several label parties add up partial predictions in fixed point of 36 fraction bits.
+TOLERANCE = 1e-7
+
+
+def federation(steps, estimator=FDSKLClassifier, **settings):
+    given = {
+        "parties": PARTIES,
+        "solver": "dsg",
+        "n_directions": 12,
+        "samples": 1,
+        "features": 1,
+        "step_size": 0.7,
+        "penalty": 0.05,
+        "bandwidth": 1.5,
+        "random_state": 3,
+        "timeout": 20,
+        "steps": steps,
+    }
+    return estimator(**(given | settings))
+
+
+def centralised(model, targets, weights, steps):
+    """The coefficients of eq. (7) after each step, in the package's unit (α·√D)."""
+    settings = model.settings_
+    features = {owner: cosines(p) for owner, p in pooled_phases(model, X).items()}
+    runs = dsg(
+        features,
+        targets,
+        weights,
+        lambda owner, number: batch(model.shards_[owner], number, ROWS),
+        loss=settings.loss,
+        step_size=settings.step_size,
+        penalty=settings.penalty,
+        block=settings.features,
+        steps=steps,
+    )
+    scale = math.sqrt(settings.n_directions)
+    return [{o: np.array(a) * scale for o, a in alphas.items()} for alphas in runs]
+
+
+def assert_same_steps(steps, y, targets, weights=None, estimator=FDSKLClassifier, **settings):
+    """Fit with 1, 2, … ``steps`` steps; each fit must stop where the centralised run passes."""
+    expected = None
+    for step in range(1, steps + 1):
+        model = federation(step, estimator, **settings).fit(X, y, weights)
+        if expected is None:
+            even = np.ones(ROWS) if weights is None else weights
+            expected = centralised(model, targets, even.tolist(), steps)
+        for owner, coefficients in expected[step - 1].items():
+            found = model.shards_[owner].coefficients
+            np.testing.assert_allclose(found, coefficients, rtol=0, atol=TOLERANCE)
+            if step >= 2 * len(expected[0]):
+                assert np.abs(found).max() > 0.01
+        for name, shard in model.shards_.items():
+            assert (shard.coefficients is None) == (name not in expected[0])
+
+
+def signs(y):
+    return np.where(y[:, None] == 1, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("label_parties", [["bank"], ["phone"], ["bank", "phone"], 3])
+@pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
+def test_one_sample_and_one_direction_a_step(loss, label_parties):
+    assert_same_steps(8, Y, signs(Y), loss=loss, label_parties=label_parties)
+
+
+@pytest.mark.parametrize("label_parties", [["shop"], ["shop", "bank"]])
+def test_several_samples_and_directions_a_step(label_parties):
+    assert_same_steps(5, Y, signs(Y), samples=4, features=3, label_parties=label_parties)
+
+
+@pytest.mark.parametrize("label_parties", [["bank"], 3])
+@pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
+def test_algorithm_3_over_two_trees(loss, label_parties):
+    assert_same_steps(6, Y, signs(Y), loss=loss, label_parties=label_parties, masking="trees")
+
+
+@pytest.mark.parametrize("label_parties", [["bank"], ["bank", "phone"]])
+def test_more_steps_than_directions_begin_again(label_parties):
+    steps = 2 * 4 + 3
+    assert_same_steps(steps, Y, signs(Y), n_directions=4, label_parties=label_parties)
+
+
+def test_the_last_block_may_be_narrower():
+    assert_same_steps(5, Y, signs(Y), n_directions=7, features=3, samples=2)
+
+
+@pytest.mark.parametrize("directions", ["private", "shared"])
+@pytest.mark.parametrize("kernel", ["laplace", "matern52"])
+@pytest.mark.filterwarnings("ignore:directions='shared':UserWarning")
+def test_other_kernels_and_shared_directions(kernel, directions):
+    assert_same_steps(4, Y, signs(Y), kernel=kernel, directions=directions)
+
+
+@pytest.mark.parametrize("ring_bits", [16, 32])
+def test_wider_rings(ring_bits):
+    assert_same_steps(4, Y, signs(Y), ring_bits=ring_bits, label_parties=2)
+
+
+def test_weighted_rows():
+    weights = np.random.default_rng(5).integers(1, 5, ROWS).astype(float)
+    assert_same_steps(6, Y, signs(Y), weights, samples=3)
+
+
+def test_several_classes_share_their_phases():
+    y = np.digitize(X[:, 0] + X[:, 3], [-0.7, 0.7])
+    targets = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    assert_same_steps(5, y, targets, samples=2, features=2, label_parties=2)
+
+
+def test_regression_in_standardised_units():
+    y = 100 + 7 * X[:, 1] * X[:, 2]
+    targets = ((y - y.mean()) / y.std())[:, None]
+    assert_same_steps(5, y, targets, estimator=FDSKLRegressor, loss="square", samples=2)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "max"])
+def test_columns_scaled_by_their_parties(scale):
+    assert_same_steps(4, Y, signs(Y), scale=scale)
+
+
+def test_another_seed_is_another_run():
+    """The comparison is not empty: a different draw gives different coefficients."""
+    one, two = (federation(6, random_state=seed).fit(X, Y) for seed in (3, 4))
+    gap = one.shards_["bank"].coefficients - two.shards_["bank"].coefficients
+    assert np.abs(gap).max() > 0.1

@@ -1,0 +1,125 @@
+"""Flow diagrams stay legible from none to eight parties, whatever flows between them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reporting.reading import (
+    HOSTILE,
+    by_class,
+    outside,
+    overlapping,
+    parse,
+    rects,
+    texts,
+    tooltips,
+)
+from vertikal.reporting.diagram import Flow, flow_diagram
+
+PARTIES = ["bank", "shop", "telco", "insurer", "hospital", "energy", "post", "bureau"]
+
+
+def everyone_to_everyone(count: int) -> list[Flow]:
+    return [
+        Flow(a, b, "shares", 1e6, masked=True)
+        for a, b in itertools.permutations(PARTIES[:count], 2)
+    ]
+
+
+def towards_the_bank(count: int) -> list[Flow]:
+    return [
+        flow
+        for party in PARTIES[1:count]
+        for flow in (
+            Flow(party, "bank", "phases", 33.3e6, masked=True),
+            Flow("bank", party, "row order", 130e3, masked=False),
+        )
+    ]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_boxes_and_labels_keep_apart(data: st.DataObject) -> None:
+    parties = PARTIES[: data.draw(st.integers(1, 8))]
+    pairs = list(itertools.permutations(parties, 2))
+    chosen = data.draw(st.lists(st.sampled_from(pairs), max_size=40)) if pairs else []
+    flows = [
+        Flow(
+            a, b, data.draw(st.text(max_size=30)), data.draw(st.floats()), data.draw(st.booleans())
+        )
+        for a, b in chosen
+    ]
+    root = parse(flow_diagram(parties, flows, label_parties=parties[:1], title="T"))
+    boxes, cards = rects(root, "box"), rects(root, "card")
+    assert len(boxes) == len(parties)
+    assert overlapping([*boxes, *cards]) == []
+    assert outside(root, [*boxes, *cards, *texts(root)], slack=8) == []
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_arrows_around_a_receiver_say_what_travels(count: int) -> None:
+    root = parse(flow_diagram(PARTIES[:count], towards_the_bank(count), label_parties=["bank"]))
+    words = [e.text for e in by_class(root, "what")]
+    assert words.count("phases") == words.count("row order") == count - 1
+    assert by_class(root, "badge") == []
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_every_byte_is_told_however_many_arrows(count: int) -> None:
+    root = parse(flow_diagram(PARTIES[:count], everyone_to_everyone(count)))
+    told = [tip for tip in tooltips(root) if "shares" in tip]
+    for flow in everyone_to_everyone(count):
+        assert any(flow.source in tip and flow.target in tip for tip in told)
+    assert outside(root, texts(root), slack=8) == []
+
+
+def test_a_dense_diagram_is_numbered_with_a_key() -> None:
+    root = parse(flow_diagram(PARTIES, everyone_to_everyone(8)))
+    assert len(by_class(root, "badge")) == 28
+    assert len(by_class(root, "head")) == 56
+    numbers = [e.text for e in by_class(root, "count")]
+    assert numbers.count("1") == numbers.count("28") == 2
+    assert "bank ⇄ shop" in [e.text for e in by_class(root, "what")]
+
+
+def test_roles_are_written_and_marked() -> None:
+    root = parse(flow_diagram(["bank", "shop"], [], label_parties=["bank"]))
+    assert [e.text for e in by_class(root, "role")] == ["label party", "feature party"]
+    assert len(by_class(root, "labels")) == 1
+    assert [e.text for e in by_class(root, "none")] == ["no traffic"]
+
+
+def test_no_parties() -> None:
+    assert [e.text for e in by_class(parse(flow_diagram([], [])), "none")] == ["no data"]
+
+
+def test_long_names_take_two_lines() -> None:
+    root = parse(flow_diagram(["Credit Bureau of the North", "bank"], []))
+    assert [e.text for e in by_class(root, "name")] == ["Credit Bureau", "of the North", "bank"]
+
+
+@pytest.mark.parametrize(
+    ("parties", "flows", "label_parties", "message"),
+    [
+        (["a", "a"], [], (), "different names"),
+        (["a", "b"], [Flow("a", "c", "x", 1, True)], (), "'c' must be one of the parties"),
+        (["a", "b"], [], ["c"], "'c' must be one of the parties"),
+        (["a", "b"], [Flow("a", "a", "x", 1, True)], (), "'x' must lead to another party"),
+    ],
+)
+def test_what_could_only_be_drawn_wrongly_is_refused(
+    parties: list[str], flows: list[Flow], label_parties: list[str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        flow_diagram(parties, flows, label_parties=label_parties)
+
+
+def test_hostile_text_stays_text() -> None:
+    flows = [Flow(HOSTILE, "b", HOSTILE, 1, False)]
+    svg = flow_diagram([HOSTILE, "b"], flows, label_parties=[HOSTILE], title=HOSTILE)
+    parse(svg)
+    assert "<script" not in svg
