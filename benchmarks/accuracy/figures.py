@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
@@ -20,11 +19,11 @@ from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier
 from vertikal.algorithms.directions import draw
-from vertikal.baselines.float_operator import FloatOperator
+from vertikal.baselines.pooled_features import CosineMap, Draw
+from vertikal.data.prepare import Scaling
 from vertikal.losses.pointwise import LOSSES
 from vertikal.solvers.exact import Problem, sample_rows, solve
-
-Array = npt.NDArray[Any]
+from vertikal.solvers.operator import OpenOperator
 
 PARTIES = 4
 GRID = {"C": (8.0, 32.0, 128.0), "gamma": (2.0, 8.0, 32.0)}
@@ -57,12 +56,9 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
     (owner,) = model.settings_.label_parties
     drawn = [draw(shard, owner) for shard in model.shards_.values()]
     omega = np.concatenate([part.directions for part in drawn])
-    turns = sum(part.offsets / 2**model.ring_bits for part in drawn)
-
-    def features(X: Array) -> Array:
-        angles = (X @ omega + 2 * np.pi * turns).astype(np.float32)
-        return np.cos(angles) * np.float32(np.sqrt(2 / omega.shape[1]))
-
+    turns = np.sum([part.offsets / 2**model.ring_bits for part in drawn], axis=0)
+    columns = omega.shape[0]
+    cosines = CosineMap(Draw(omega, turns), Scaling([0.0] * columns, [1.0] * columns))
     share = float((split.y > 0).mean())
     loss = LOSSES["logistic"]
     problem = Problem(
@@ -72,10 +68,10 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
         model.penalty_,
         np.array([loss.constant(share)]),
     )
-    operator = FloatOperator(features(split.X), threads=2)
+    operator = OpenOperator(cosines, len(split.y), cosines.local(split.X))
     sample = sample_rows(len(split.y), omega.shape[1], 0)
     found = solve(operator, problem, sample=sample).coefficients
-    f = features(split.X_test) @ found[:, 0] + problem.constant
+    f = cosines.local(split.X_test) @ found[:, 0] + problem.constant
     return float(((f > 0) != (split.y_test > 0)).mean()), float(roc_auc_score(split.y_test, f))
 
 

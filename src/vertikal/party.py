@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, SecrecyError
+from vertikal.errors import InputError, RingError, SecrecyError
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.mesh.wire import Frame
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
-from vertikal.secure.pads import PaddedSum
+from vertikal.secure.pads import PaddedSum, group_name
 from vertikal.secure.two_trees import TwoTreesSum
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -126,7 +126,7 @@ class Party:
         self._masking = masking
         self._shape = shape
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum] = {}
-        self._broadcasts = 0
+        self._broadcasts: dict[tuple[str, ...], int] = {}
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -163,6 +163,14 @@ class Party:
     @property
     def bytes_sent(self) -> int:
         return self._mesh.traffic.bytes_sent
+
+    @contextmanager
+    def naming(self, what: str) -> Iterator[None]:
+        """Put this party's name and ``what`` before a refusal to encode a number."""
+        try:
+            yield
+        except RingError as error:
+            raise RingError(f"{self.name}: {what}: {error}") from None
 
     def secret(self, *purpose: str) -> bytes:
         """32 bytes that only this party knows, one lot per purpose."""
@@ -220,14 +228,17 @@ class Party:
         total = self.secure_sum(values, group[0], disclosure, group)
         if len(group) == 1:
             return values
-        return np.asarray(self.broadcast(total, group, disclosure))
+        # The total itself travels in the open among those who are to learn it.
+        opened = replace(disclosure, what=f"the total of the {disclosure.name}", masked=False)
+        return np.asarray(self.broadcast(total, group, opened))
 
     def broadcast(
         self, payload: Payload | None, group: tuple[str, ...], disclosure: Disclosure
     ) -> Payload:
         """What the first of ``group`` holds, at all of them (reverse tree order)."""
-        tag = f"broadcast/{disclosure.name}/{self._broadcasts}/{'+'.join(group)}"[:200]
-        self._broadcasts += 1
+        number = self._broadcasts.get(group, 0)
+        self._broadcasts[group] = number + 1
+        tag = f"broadcast/{disclosure.name}/{group_name(group)}/{number}"
         with self._mesh.under(disclosure):
             return broadcast(self._mesh, payload, SHAPES["tree"](group), tag)
 

@@ -85,11 +85,16 @@ def test_a_number_is_taken_as_it_is_and_nothing_is_sent_for_it():
     assert {"distances", "bandwidth"} <= {d.name for d in fit(X).ledger_.disclosures()}
 
 
-@pytest.mark.parametrize("unit", [1e-13, 1e-7, 1e4])
+@pytest.mark.parametrize("unit", [1e-7, 1e-3, 1e4])
 def test_the_unit_of_the_columns_does_not_matter(unit):
     values = np.random.default_rng(3).normal(size=(40, 5))
     model = fit(values * unit)
     assert model.bandwidth_ == pytest.approx(plain_median(values, "gaussian") * unit, rel=1e-6)
+
+
+def test_distances_below_fixed_point_are_not_called_equal_without_a_remedy():
+    with pytest.raises(InputError, match=r"^bandwidth: 'median' needs .* scale the columns"):
+        fit(X * 1e-15)
 
 
 def test_rows_that_do_not_differ_are_refused():

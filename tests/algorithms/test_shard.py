@@ -63,8 +63,8 @@ def test_each_shard_names_its_own_columns():
     model = FDSKLClassifier(
         parties={"bank": [5, 0], "shop": [2]}, n_directions=16, random_state=0, scale="standard"
     ).fit(X, Y)
-    assert model.shards_["bank"].columns == ("column 5", "column 0")
-    assert model.shards_["shop"].columns == ("column 2",)
+    assert model.shards_["bank"].columns == ("5", "0")
+    assert model.shards_["shop"].columns == ("2",)
     np.testing.assert_allclose(
         model.shards_["bank"].scaling.centre, X[:, [5, 0]].mean(axis=0), atol=1e-12
     )

@@ -64,7 +64,7 @@ every_sum = pytest.mark.parametrize("kind", SUMS, ids=lambda kind: kind.name)
 every_padded_sum = pytest.mark.parametrize("kind", PADDED, ids=lambda kind: kind.name)
 
 Frames = dict[tuple[str, str, str], np.ndarray]
-"""What travelled for one sum: (sender, receiver, rest of the tag) -> array."""
+"""What travelled for one sum: (sender, receiver, which part of it) -> array."""
 
 
 @dataclass
@@ -89,14 +89,15 @@ class Session:
         """What travelled for one sum."""
         before = len(tape)
         self.sum(values, to)
-        return {
-            (
-                frame.header.sender,
-                frame.header.receiver,
-                frame.header.tag.removeprefix(TAG).partition("/")[2],
-            ): frame.payload()
-            for frame in list(tape)[before:]
-        }
+        found: Frames = {}
+        for frame in list(tape)[before:]:
+            assert frame.header.tag.startswith(TAG)
+            last = frame.header.tag.rpartition("/")[2]
+            part = "" if last.isdigit() else last
+            key = (frame.header.sender, frame.header.receiver, part)
+            assert key not in found
+            found[key] = np.asarray(frame.payload())
+        return found
 
 
 def views(kind: Kind, frames: Frames) -> list[list[tuple[str, str, str]]]:

@@ -39,6 +39,10 @@ def test_sparse_blocks_stay_sparse(form):
     np.testing.assert_array_equal(table.block(np.array([5, 2])).toarray(), VALUES[[5, 2]])
 
 
+def test_messages_speak_of_a_column_by_name_and_party():
+    assert Table("shop", ("a", "b"), VALUES).title(1) == "column 'b' of party 'shop'"
+
+
 @pytest.mark.parametrize("height", [1, 4, 6, 100])
 def test_spans_cover_each_row_once(height):
     table = Table("shop", ("a", "b"), VALUES)

@@ -174,10 +174,10 @@ def test_columns_of_a_frame_by_name():
 def test_cells_that_are_no_numbers_in_an_array(cell):
     values = X.astype(object)
     values[7, 2] = cell
-    pattern = f"columns: column 2 of party 'party2' must hold numbers, got {cell!r}; encode "
+    pattern = f"columns: column '?2'? of party 'party2' must hold numbers, got {cell!r}; encode "
     if cell is None:
         # scikit-learn reads None as a missing value.
-        pattern = r"columns: column 2 of party 'party2' must hold finite numbers, got NaN"
+        pattern = r"columns: column '?2'? of party 'party2' must hold finite numbers, got NaN"
     refused(pattern, make(), values)
 
 
@@ -208,22 +208,25 @@ def test_missing_values_when_predicting():
     model = make().fit(X, Y)
     values = X.copy()
     values[0, 1] = NAN
-    with pytest.raises(InputError, match=r"^columns: column 1 of party 'party1' must hold finite"):
+    with pytest.raises(
+        InputError, match=r"^columns: column '?1'? of party 'party1' must hold finite"
+    ):
         model.predict(values)
 
 
 def test_a_constant_column():
     values = X.copy()
     values[:, 3] = 0.25
-    pattern = r"columns: column 3 of party 'party2' must vary, got a constant \(0\.25 in each row\)"
+    pattern = (
+        r"columns: column '?3'? of party 'party2' must vary, got a constant \(0\.25 in each row\)"
+    )
     assert refused(pattern, make(), values).endswith("drop it")
 
 
 @pytest.mark.parametrize("label", [1, "yes"])
 def test_one_class(label):
     labels = np.full(40, label)
-    shown = re.escape(repr(labels[0]))
-    refused(f"y must hold at least two classes, got one class: {shown}$", make(), X, labels)
+    refused(f"y must hold at least two classes, got one class: {label!r}$", make(), X, labels)
 
 
 @pytest.mark.parametrize("estimator", [FDSKLClassifier, FDSKLRegressor])
@@ -254,7 +257,10 @@ def test_weights_of_another_length(size):
 def test_huge_columns_at_a_fixed_bandwidth_name_the_remedy(settings):
     model = make(bandwidth=1.0, **settings)
     message = refused(
-        "phases: a projection of .* is beyond double precision", model, X * 1e16, kind=RingError
+        "(party[123]: )?.*phases: a projection of .* is beyond double precision",
+        model,
+        X * 1e16,
+        kind=RingError,
     )
     assert message.endswith("raise the bandwidth or scale the columns")
 

@@ -68,7 +68,7 @@ def test_data_frames(plain, frame, parties):
         plain.decision_function(NEW.astype(float)),
     )
     assert model.feature_names_in_.tolist() == NAMES
-    assert model.shards_["shop"].columns == ("column 'basket'", "column 'visits'")
+    assert model.shards_["shop"].columns == ("basket", "visits")
 
 
 @pytest.mark.parametrize("labels", [pd.Series, pl.Series, list])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from vertikal.errors import InputError
-from vertikal.kernels.bandwidth import PAIRS, sample_pairs, weighted_median
+from vertikal.kernels import bandwidth
+from vertikal.kernels.bandwidth import PAIRS, pair_distances, sample_pairs, weighted_median
+from vertikal.kernels.spectral import KERNELS
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,19 @@ def test_many_rows_give_a_public_sample_of_pairs():
     # Every row is about as likely on either side.
     counts = np.bincount(pairs.ravel() // 100)
     assert counts.min() > 300
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("cells", [1, 10, 1 << 21])
+def test_distances_of_pairs(monkeypatch, form, cells):
+    monkeypatch.setattr(bandwidth, "_CELLS", cells)
+    values, factor = np.random.default_rng(0).normal(size=(6, 3)), np.array([1.0, 0.5, 4.0])
+    pairs = sample_pairs(6, 0)
+    held = form(values)
+    for name, power in (("gaussian", 2), ("laplace", 1)):
+        found = pair_distances(KERNELS[name], lambda rows: held[rows], factor, pairs)
+        expected = [(np.abs(values[i] - values[j]) * factor) ** power for i, j in pairs]
+        np.testing.assert_allclose(found, np.sum(expected, axis=1))
 
 
 @pytest.mark.parametrize("rows", [0, 1])

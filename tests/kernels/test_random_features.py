@@ -15,6 +15,8 @@ from vertikal.kernels.loops import CompiledLoops, NumpyLoops
 from vertikal.kernels.random_features import FourierMap
 from vertikal.secure.ring import Ring
 
+pytest.importorskip("numba")
+
 BITS = [8, 16, 32]
 
 

@@ -150,8 +150,3 @@ def test_reals_lie_in_the_open_interval_even_for_extreme_words(monkeypatch):
     assert reals.min() > 0.0
     assert reals.max() < 1.0
     assert (np.diff(reals) >= 0).all()
-
-
-def test_a_named_seed_is_the_hash_of_its_name():
-    assert prg.seed_from("größe") == hashlib.sha256("größe".encode()).digest()
-    assert prg.seed_from("a") != prg.seed_from("b")

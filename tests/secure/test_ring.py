@@ -109,7 +109,7 @@ def test_decoded_angles_lie_in_the_circle(bits):
     radians = ring.decode_angles(np.array([0, 2 ** (bits - 1), top], ring.dtype))
     assert radians[0] == 0.0
     assert radians[1] == pytest.approx(np.pi)
-    assert 0.0 <= radians.min()
+    assert radians.min() >= 0.0
     assert radians.max() < 2 * np.pi
 
 
@@ -153,20 +153,18 @@ def test_reals_that_are_not_finite_are_refused(bits, bad):
 
 
 @every_width
-@pytest.mark.parametrize("summands", [1, 2, 3, 7, 100])
-@pytest.mark.parametrize("fraction_bits", [0, 1, 4])
-def test_the_largest_numbers_can_be_added_without_leaving_the_range(bits, summands, fraction_bits):
+@pytest.mark.parametrize("summands", [1, 2, 3, 7])
+def test_the_largest_numbers_can_be_added_without_leaving_the_range(bits, summands):
     """Silent overflow is the one thing that may not happen: check sums at the very edge."""
     ring = Ring(bits)
-    largest = ring.largest_real(fraction_bits, summands)
-    unit = 2.0**-fraction_bits
-    if largest < unit:
-        return
-    for sign in (1.0, -1.0):
-        encoded = ring.encode_reals(np.full(summands, sign * largest), fraction_bits, summands)
-        total = np.add.reduce(encoded, dtype=ring.dtype, keepdims=True)
-        (decoded,) = ring.decode_reals(total, fraction_bits)
-        assert decoded == pytest.approx(sign * largest * summands, abs=summands * unit / 2)
+    for fraction_bits in (0, 1, 4):
+        largest = ring.largest_real(fraction_bits, summands)
+        rounding = summands * 2.0**-fraction_bits / 2
+        for edge in (largest, -largest):
+            encoded = ring.encode_reals(np.full(summands, edge), fraction_bits, summands)
+            total = np.add.reduce(encoded, dtype=ring.dtype, keepdims=True)
+            (decoded,) = ring.decode_reals(total, fraction_bits)
+            assert decoded == pytest.approx(edge * summands, abs=rounding, rel=1e-12)
 
 
 @every_width
@@ -218,10 +216,10 @@ def test_wide_numbers_of_very_unequal_size(values):
     assert encoded.shape == (len(values), 2)
     for value, decoded in zip(values, ring.decode_wide(encoded).tolist(), strict=True):
         assert decoded == pytest.approx(value, rel=2.0**-51, abs=2.0**-77)
-    total = np.add.reduce(encoded, axis=0, dtype=np.uint64)
+    total = np.add.reduce(encoded, axis=0, dtype=np.uint64, keepdims=True)
     exact = float(sum(map(Fraction, values)))
     # The high and low part are added in doubles at the end, once.
-    assert float(ring.decode_wide(total)) == pytest.approx(
+    assert ring.decode_wide(total).item() == pytest.approx(
         exact, rel=2.0**-50, abs=len(values) * 2.0**-77
     )
 
@@ -230,9 +228,8 @@ def test_wide_numbers_of_very_unequal_size(values):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_precision_of_wide_numbers(exponent, sign):
     value = sign * 1.2345678901234567 * 10.0**exponent
-    decoded = Ring(64).decode_wide(Ring(64).encode_wide(np.array(value), 3))
-    assert decoded.shape == ()
-    assert abs(Fraction(float(decoded)) - Fraction(value)) <= max(
+    (decoded,) = Ring(64).decode_wide(Ring(64).encode_wide(np.array([value]), 3)).tolist()
+    assert abs(Fraction(decoded) - Fraction(value)) <= max(
         Fraction(2) ** -77, abs(Fraction(value)) * Fraction(2) ** -52
     )
 
@@ -240,11 +237,20 @@ def test_the_precision_of_wide_numbers(exponent, sign):
 def test_tiny_wide_numbers_survive_beside_huge_ones():
     ring = Ring(64)
     encoded = ring.encode_wide(np.array([1e12, -1e12, 3e-20]), 3)
-    total = ring.decode_wide(np.add.reduce(encoded, axis=0, dtype=np.uint64))
-    assert float(total) == pytest.approx(3e-20, abs=2.0**-77)
+    total = ring.decode_wide(np.add.reduce(encoded, axis=0, dtype=np.uint64, keepdims=True))
+    assert total.item() == pytest.approx(3e-20, abs=2.0**-77)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e13, -1e13])
 def test_wide_numbers_out_of_range_are_refused(bad):
     with pytest.raises(RingError):
         Ring(64).encode_wide(np.array([bad]), 1)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
+def test_shapes_of_wide_numbers(shape):
+    encoded = Ring(64).encode_wide(np.full(shape, -1.25), 2)
+    assert encoded.shape == (*shape, 2)
+    decoded = Ring(64).decode_wide(encoded)
+    assert decoded.shape == shape
+    assert (decoded == -1.25).all()

@@ -95,6 +95,34 @@ def test_gram_against_the_explicit_matrix(mode, subset, columns):
     np.testing.assert_allclose(gram, matrix.T @ np.diag(weights) @ matrix, atol=tolerance(mode))
 
 
+@pytest.mark.parametrize("subset", ["some", "cached", "uncached"])
+@pytest.mark.parametrize("columns", [slice(None), slice(5, 13)])
+def test_some_rows_as_an_operator_of_their_own(mode, subset, columns):
+    source = Source(8)
+    rows = SUBSETS[subset]
+    batch = source.operator(kept_rows(mode)).restricted(rows)
+    asked = source.fetched
+    assert (batch.rows, batch.width) == (len(rows), WIDTH)
+    matrix = source.features[rows][:, columns]
+    coefficients, residuals = np.ones((matrix.shape[1], 2)), np.ones((len(rows), 2))
+    near = {"atol": tolerance(mode)}
+    np.testing.assert_allclose(
+        batch.forward(coefficients, columns=columns), matrix @ coefficients, **near
+    )
+    np.testing.assert_allclose(
+        batch.adjoint(residuals, columns=columns), matrix.T @ residuals, **near
+    )
+    pick, weights = np.array([1, 0]), np.array([0.3, 0.7])
+    np.testing.assert_allclose(
+        batch.forward(coefficients, pick, columns), matrix[pick] @ coefficients, **near
+    )
+    np.testing.assert_allclose(
+        batch.gram(pick, weights, columns), (matrix[pick].T * weights) @ matrix[pick], **near
+    )
+    # However many products follow, a row is fetched once at most.
+    assert source.fetched == asked <= len(rows)
+
+
 def test_rows_in_the_cache_are_not_fetched(mode):
     source = Source(8)
     operator = source.operator(kept_rows(mode))

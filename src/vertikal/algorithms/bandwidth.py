@@ -5,31 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.data.prepare import Scaling
 from vertikal.errors import MeshError
-from vertikal.kernels.bandwidth import sample_pairs, weighted_median
-from vertikal.kernels.spectral import Kernel, kernel_named
+from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
+from vertikal.kernels.spectral import kernel_named
 from vertikal.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.ring import Ring
 
-Array = npt.NDArray[Any]
-
 DISTANCES = Disclosure(
     "distances",
     "distances of a public sample of pairs of rows, summed over the parties",
-    "the leading label party learns how far apart the sampled pairs of rows are, over all columns",
+    "the leading label party learns how far apart the sampled pairs of rows are, over all columns; "
+    "with two parties, how far apart they are in the other party's columns",
     masked=True,
 )
 BANDWIDTH = Disclosure(
     "bandwidth", "the bandwidth", "everybody learns one typical distance between rows", masked=False
 )
-
-_CELLS = 1 << 21
 
 
 def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) -> float:
@@ -39,8 +34,10 @@ def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) 
     kernel = kernel_named(settings.kernel)
     pairs = sample_pairs(party.table.rows, settings.seed)
     ring = Ring(64)
-    shares = _shares(party, kernel, scaling, pairs)
-    encoded = ring.encode_wide(shares, len(party.parties))
+    _, factor = scaling.arrays()
+    shares = pair_distances(kernel, party.table.block, factor, pairs)
+    with party.naming("bandwidth='median'"):
+        encoded = ring.encode_wide(shares, len(party.parties))
     total = party.secure_sum(encoded, party.leader, DISTANCES)
     answer: dict[str, float] | None = None
     if total is not None and party.labels is not None:
@@ -53,16 +50,3 @@ def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) 
     if not isinstance(bandwidth, float) or not (np.isfinite(bandwidth) and bandwidth > 0):
         raise MeshError(f"{party.name}: {party.leader} announced the bandwidth {bandwidth!r}")
     return bandwidth
-
-
-def _shares(party: Party, kernel: Kernel, scaling: Scaling, pairs: Array) -> Array:
-    """This party's share of each pair's distance, in its own scaling."""
-    _, factor = scaling.arrays()
-    shares = np.empty(len(pairs))
-    height = max(1, _CELLS // max(1, party.table.width))
-    for start in range(0, len(pairs), height):
-        some = pairs[start : start + height]
-        gap = party.table.block(some[:, 0]) - party.table.block(some[:, 1])
-        dense = gap.toarray() if sparse.issparse(gap) else gap
-        shares[start : start + height] = kernel.distances(dense * factor)
-    return shares

@@ -24,11 +24,20 @@ from vertikal.algorithms.phases import PhasePass
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.data.prepare import learn_scaling
+from vertikal.errors import InputError
 from vertikal.losses.pointwise import loss_named
 from vertikal.party import Labels, Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.ring import Ring
-from vertikal.solvers.exact import Problem, Solution, Sums, sample_rows, solve
+from vertikal.solvers.exact import (
+    Problem,
+    Solution,
+    Sums,
+    automatic_penalty,
+    best_constants,
+    sample_rows,
+    solve,
+)
 from vertikal.solvers.expansion import Expansion
 from vertikal.solvers.operator import FeatureOperator
 
@@ -52,6 +61,7 @@ ROWS = Disclosure(
 
 _FRACTION = 36
 _ROUNDING = 1e-7
+_DIVERGED = 1e6
 
 
 def train(party: Party, settings: FdsklSettings) -> Shard:
@@ -145,8 +155,8 @@ class LabelSums(Sums):
 
 
 def penalty_of(settings: FdsklSettings, labels: Labels) -> float:
-    """λ; ``"auto"`` is 0.1 over the (weighted) number of rows, what C = 10 means to `SVC`."""
-    return 0.1 / float(labels.weights.sum()) if settings.penalty == "auto" else settings.penalty
+    """λ, as given or automatic."""
+    return automatic_penalty(labels.weights) if settings.penalty == "auto" else settings.penalty
 
 
 def _train_exact(
@@ -157,8 +167,7 @@ def _train_exact(
     loss = loss_named(settings.loss, regression=settings.regression)
     constant = np.zeros(settings.outputs)
     if not settings.regression:
-        shares = labels.weights @ (labels.targets > 0) / labels.weights.sum()
-        constant = np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
+        constant = best_constants(loss, labels.targets, labels.weights)
     problem = Problem(labels.targets, labels.weights, loss, penalty_of(settings, labels), constant)
     sample = sample_rows(operator.rows, operator.width, settings.seed)
 
@@ -193,11 +202,17 @@ def _train_exact(
 def _train_dsg(
     party: Party, shard: Shard, operator: FeatureOperator, labels: Labels, sums: LabelSums
 ) -> Shard:
-    """FDSKL Algorithm 1: doubly stochastic gradients, constant step, label parties in turn."""
+    """FDSKL Algorithm 1: doubly stochastic gradients, constant step, label parties in turn.
+
+    Also VFKL Algorithm 1. A step is FDSKL eq. (7): the gradient of one feature, FDSKL eq. (4),
+    times the loss, FDSKL eq. (5), plus λf, FDSKL eq. (6); here for batches of rows and of features.
+    """
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
     penalty = penalty_of(settings, labels)
     step = step_size_of(settings)
+    if step * penalty >= 1:
+        raise InputError.of("step_size", f"below 1 / penalty = {1 / penalty:g}", step)
     expansion = Expansion(operator.width, settings.outputs)
     batches = draw_batches(party, shard, labels)
     trace: list[float] = []
@@ -205,15 +220,18 @@ def _train_dsg(
         mine = owner == party.name
         rows = next(batches) if mine else None  # line 2: pick instances
         rows = _announce(party, owner, rows)  # line 3: send their numbers to the others
-        partial = partial_prediction(operator, expansion, rows)  # lines 4 to 6, by Algorithm 2
+        batch = operator.restricted(rows)  # lines 4 and 5: the phases, summed before
+        partial = partial_prediction(batch, expansion)  # line 6, by Algorithm 2
+        if not np.abs(partial).max() < _DIVERGED:
+            raise InputError.of("step_size", "small enough: the predictions diverge", step)
         f = sums.to(owner, partial)  # line 7: f(x) = Σ_ℓ f^ℓ(x)
         if mine and f is not None:
             y = labels.targets[rows]
             slopes = loss.derivative(f, y) * _importance(labels, rows)
             # Lines 8 and 9: α = −γ·L'(f(x), y)·φ(x), as a mean over the batch.
-            change = operator.adjoint(slopes, rows, columns) / len(rows)
+            change = batch.adjoint(slopes, columns=columns) / len(rows)
             if settings.precondition:
-                change = _by_covariance(operator, rows, columns, change)
+                change = _by_covariance(batch, columns, change)
             else:
                 # One of D/F blocks stands for all: F features estimate the kernel by D/F · Σ φφ.
                 change *= settings.n_directions / (columns.stop - columns.start)
@@ -228,9 +246,12 @@ def _train_dsg(
     return replace(shard, coefficients=expansion.coefficients(), training=training)
 
 
-def partial_prediction(operator: FeatureOperator, expansion: Expansion, rows: Array) -> Array:
-    """FDSKL Algorithm 2: f^ℓ(x) = Σ_{i∈Λ^ℓ} α_i φ_i(x), over this label party's directions."""
-    return operator.forward(expansion.coefficients(), rows)
+def partial_prediction(batch: FeatureOperator, expansion: Expansion) -> Array:
+    """FDSKL Algorithm 2: f^ℓ(x) = Σ_{i∈Λ^ℓ} α_i φ_i(x), over this label party's directions.
+
+    Also VFKL Algorithm 2. The phases of the batch are saved already (line 4).
+    """
+    return batch.forward(expansion.coefficients())
 
 
 def schedule(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
@@ -239,31 +260,41 @@ def schedule(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
     After its last block a party begins again with its first; by default every direction is used
     once.
     """
-    widths = settings.widths()
+    turns = _turns(settings)
     for step in range(settings_steps(settings)):
-        owner = settings.label_parties[step % len(widths)]
-        blocks = -(-widths[owner] // settings.features)
-        block = (step // len(widths)) % blocks
-        start = block * settings.features
-        yield owner, slice(start, min(start + settings.features, widths[owner]))
+        yield turns[step % len(turns)]
+
+
+def _turns(settings: FdsklSettings) -> list[tuple[str, slice]]:
+    """One pass: each direction once; a party whose blocks are used up sits out the last turn."""
+    widths = settings.widths()
+    return [
+        (owner, slice(start, min(start + settings.features, width)))
+        for start in range(0, max(widths.values()), settings.features)
+        for owner, width in widths.items()
+        if start < width
+    ]
 
 
 def settings_steps(settings: FdsklSettings) -> int:
     """Steps of the stochastic solver: as given, or enough for each direction once."""
     if settings.steps is not None:
         return settings.steps
-    blocks = -(-max(settings.widths().values()) // settings.features)
-    return blocks * len(settings.label_parties)
+    return len(_turns(settings))
 
 
 def step_size_of(settings: FdsklSettings) -> float:
-    """γ; ``"auto"`` is a constant that neither batch nor block size makes unstable."""
+    """γ; ``"auto"`` is a constant that neither loss nor batch nor block size makes unstable.
+
+    1/L'' is a full Newton step where the kernel is one; a preconditioned block takes half of it.
+    """
     if settings.step_size != "auto":
         return settings.step_size
+    newton = 1 / loss_named(settings.loss, regression=settings.regression).curvature_bound
     if settings.precondition:
-        return 0.5
-    # ‖φ(x)‖² of a block of F features is about 1, but fluctuates by √(1/2F) around it.
-    return float(4.0 * min(1.0, np.sqrt(settings.samples * settings.features) / 64))
+        return newton / 2
+    # Few rows and few features estimate the gradient badly: smaller steps average over them.
+    return float(newton * min(1.0, np.sqrt(settings.samples * settings.features) / 64))
 
 
 def draw_batches(party: Party, shard: Shard, labels: Labels) -> Iterator[Array]:
@@ -286,11 +317,14 @@ def _importance(labels: Labels, rows: Array) -> Array:
     return np.asarray(labels.weights[rows] * len(labels.weights) / labels.weights.sum())[:, None]
 
 
-def _by_covariance(operator: FeatureOperator, rows: Array, columns: slice, change: Array) -> Array:
+def _by_covariance(batch: FeatureOperator, columns: slice, change: Array) -> Array:
     """The block's update times the inverse of its covariance in this batch (as DSG's code)."""
-    gram = operator.gram(rows, np.full(len(rows), 1 / len(rows)), columns)
+    rows = np.arange(batch.rows)
+    gram = batch.gram(rows, np.full(batch.rows, 1 / batch.rows), columns)
     if gram is None:
         return change
-    ridge = max(_ROUNDING, 1e-3 * float(np.trace(gram)) / len(gram))
+    # The fewer rows a block's covariance is estimated from, the more it is shrunk.
+    shrinkage = max(0.01, 0.5 * len(gram) / batch.rows)
+    ridge = max(_ROUNDING, shrinkage * float(np.trace(gram)) / len(gram))
     np.einsum("ii->i", gram)[:] += ridge
     return np.asarray(cho_solve(cho_factor(gram), change))

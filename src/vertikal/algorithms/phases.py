@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.directions import Drawn, draw
+from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.kernels.random_features import FourierMap
 from vertikal.party import Party
@@ -26,18 +27,29 @@ Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 4 << 20
 
-PHASES = Disclosure(
-    "phases",
-    "phases of each row under each direction, summed over the parties",
-    "the label party that owns the directions holds the phases in the open: with private "
-    "directions it can still recover many columns by blind source separation (binary ones almost "
-    "exactly), with shared directions all differences between rows by solving a linear system; "
-    "with two parties the sum is the other party's own phases up to a constant",
-    masked=True,
-)
 REQUESTS = Disclosure(
     "requests", "which rows the next pass needs", "nothing about the data", masked=False
 )
+
+
+def phases_of(settings: FdsklSettings) -> Disclosure:
+    """What the sum of the phases tells the label party that owns the directions."""
+    learns = "the label party that owns the directions holds these sums in the open: "
+    if settings.directions == "shared":
+        learns += (
+            "directions are shared, so it can solve for all differences between rows of the "
+            "other parties' columns"
+        )
+    else:
+        learns += (
+            "it does not know the others' directions, but blind source separation still recovers "
+            "many of their columns, binary ones almost exactly"
+        )
+    if len(settings.parties) == 2:
+        learns += "; with two parties they are the other party's own phases up to a constant"
+    return Disclosure(
+        "phases", "phases of each row under each direction, summed over the parties", learns, True
+    )
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,7 @@ class PhasePass:
         self._blocks = {
             owner: _owned_block(shard, draw(shard, owner)) for owner in settings.widths()
         }
+        self._disclosure = phases_of(settings)
         widest = max(settings.widths().values()) * settings.ring_bits // 8
         self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
 
@@ -79,8 +92,9 @@ class PhasePass:
             columns = self._party.table.block(run if contiguous else wanted)
             mine = None
             for owner, block in self._blocks.items():
-                phases = block.feature_map.local(columns)
-                total = self._party.phase_sum(phases, block.offsets, owner, PHASES)
+                with self._party.naming("phases"):
+                    phases = block.feature_map.local(columns)
+                total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
                 if owner == self._party.name:
                     mine = total
             self._party.clock.advance(where.stop - where.start)

@@ -90,7 +90,8 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
                 self.n_directions,
             )
         if (
-            self.step_size != "auto"
+            self.solver == "dsg"
+            and self.step_size != "auto"
             and self.penalty != "auto"
             and self.step_size * self.penalty >= 1
         ):
@@ -115,7 +116,7 @@ def _positive(value: float) -> bool:
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
+    if not any(type(value) is type(choice) and value == choice for choice in allowed):
         listed = ", ".join(repr(choice) for choice in allowed)
         raise InputError.of(name, f"{listed}" if len(allowed) == 1 else f"one of {listed}", value)
 

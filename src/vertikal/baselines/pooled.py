@@ -17,7 +17,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -26,14 +25,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
-from vertikal.baselines.pooled_features import Draw, FloatFeatures, PhaseFeatures, PooledFeatures
+from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
 from vertikal.data.prepare import SCALES, Scaling, check_columns, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
-from vertikal.kernels.bandwidth import sample_pairs, weighted_median
-from vertikal.kernels.spectral import kernel_named
-from vertikal.losses.pointwise import LOSSES, Loss, loss_named
-from vertikal.solvers.exact import Problem, solve
+from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
+from vertikal.kernels.feature_map import FeatureMap
+from vertikal.kernels.spectral import Kernel, kernel_named
+from vertikal.losses.pointwise import LOSSES, loss_named
+from vertikal.solvers.exact import (
+    Problem,
+    automatic_penalty,
+    best_constants,
+    sample_rows,
+    solve,
+)
 
 Array = npt.NDArray[Any]
 
@@ -117,7 +123,7 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                f"y must hold at least two classes, got one class: {self.classes_[0]!r}"
+                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
             )
         wanted = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
         targets = np.where(numbers[:, None] == wanted, 1.0, -1.0)  # (rows, outputs)
@@ -166,21 +172,22 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
             scaling = learn_scaling(table, self.scale)
         with self._stage("bandwidth"):
             self.bandwidth_ = (
-                median_bandwidth(table, scaling, self.kernel, weights, seed)
+                _median_bandwidth(table, scaling, kernel, weights, seed)
                 if self.bandwidth == "median"
                 else float(self.bandwidth)
             )
         with self._stage("features"):
             self._scaling = scaling
             self._draw = Draw.of(kernel, table.width, self.n_directions, self.bandwidth_, seed)
-            operator = self._map().operator(table)
+            operator = gather(self._map(), table)
         with self._stage("solve"):
-            self.penalty_ = penalty_of(self.penalty, weights)
-            self._constant = start(loss, targets, weights)
+            automatic = self.penalty == "auto"
+            self.penalty_ = automatic_penalty(weights) if automatic else float(self.penalty)
+            self._constant = best_constants(loss, targets, weights)
             solution = solve(
                 operator,
                 Problem(targets, weights, loss, self.penalty_, self._constant),
-                sample=preconditioning_sample(operator.rows, operator.width, seed),
+                sample=sample_rows(operator.rows, operator.width, seed),
                 tolerance=self.tolerance,
                 max_iterations=self.max_iterations,
             )
@@ -198,16 +205,16 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
         table = self._table(X)
         check_columns(table, varying=False)
         with _one_blas_thread():
-            return self._map().decide(table, self._coefficients) + self._constant
+            return decide(self._map(), table, self._coefficients) + self._constant
 
-    def _map(self) -> PooledFeatures:
+    def _map(self) -> FeatureMap:
         if self.features == "phases":
-            return PhaseFeatures(self._draw, self._scaling, self.ring_bits)
-        return FloatFeatures(self._draw, self._scaling)
+            return phase_map(self._draw, self._scaling, self.ring_bits)
+        return CosineMap(self._draw, self._scaling)
 
     def _table(self, X: Any) -> Table:
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return Table("pooled", tuple(f"column {name!r}" for name in names), X)
+        return Table("pooled", tuple(str(name) for name in names), X)
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -243,36 +250,14 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError.of(name, "a positive whole number", value)
 
 
-def median_bandwidth(
-    table: Table, scaling: Scaling, kernel: str, weights: Array, seed: int
+def _median_bandwidth(
+    table: Table, scaling: Scaling, kernel: Kernel, weights: Array, seed: int
 ) -> float:
     """σ from the weighted median distance of sampled pairs, as the federation finds it."""
-    measure = kernel_named(kernel)
     pairs = sample_pairs(table.rows, seed)
     _, factor = scaling.arrays()
-    gap = table.block(pairs[:, 0]) - table.block(pairs[:, 1])
-    dense = gap.toarray() if sparse.issparse(gap) else gap
-    distances = measure.distances(dense * factor)
-    return measure.typical_bandwidth(weighted_median(distances, weights[pairs].prod(axis=1)))
-
-
-def penalty_of(penalty: float | Literal["auto"], weights: Array) -> float:
-    """λ; ``"auto"`` is 0.1 over the (weighted) number of rows, as in the federation."""
-    return 0.1 / float(weights.sum()) if penalty == "auto" else float(penalty)
-
-
-def start(loss: Loss, targets: Array, weights: Array) -> Array:
-    """The best constant prediction of each output, from which the solver starts."""
-    shares = weights @ (targets > 0) / weights.sum()
-    return np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
-
-
-def preconditioning_sample(rows: int, width: int, seed: int) -> Array:
-    """The rows that the preconditioner is made of: about four per feature, as in the federation."""
-    size = min(rows, 4 * width + 256)
-    if size == rows:
-        return np.arange(rows)
-    return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
+    distances = pair_distances(kernel, table.block, factor, pairs)
+    return kernel.typical_bandwidth(weighted_median(distances, weights[pairs].prod(axis=1)))
 
 
 def _weights(sample_weight: Any, X: Any) -> Array:

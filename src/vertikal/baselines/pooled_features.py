@@ -6,8 +6,6 @@ would use them.
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from vertikal.baselines.float_operator import FloatOperator, side_by_side
 from vertikal.data.prepare import Scaling
-from vertikal.data.tables import Block, Table
+from vertikal.data.tables import Table
+from vertikal.kernels.feature_map import Block, FeatureMap
 from vertikal.kernels.random_features import FourierMap
 from vertikal.kernels.spectral import Kernel
 from vertikal.secure.ring import Ring
-from vertikal.solvers.operator import FeatureOperator, OpenOperator
+from vertikal.solvers.operator import OpenOperator
+from vertikal.solvers.threads import cores, side_by_side
 
 Array = npt.NDArray[Any]
 
@@ -44,92 +43,64 @@ class Draw:
         return cls(directions / bandwidth, generator.random(width))
 
 
-class PooledFeatures(ABC):
-    """φ of pooled columns, in one form or another."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.threads = len(os.sched_getaffinity(0))
-
-    @abstractmethod
-    def operator(self, table: Table) -> FeatureOperator:
-        """Φ of all rows of ``table``."""
-
-    @abstractmethod
-    def features(self, block: Block) -> Array:
-        """φ of some rows, (rows, width)."""
-
-    def decide(self, table: Table, coefficients: Array) -> Array:
-        """Φ @ coefficients, (rows, outputs), without keeping Φ."""
-        values = np.empty((table.rows, coefficients.shape[1]))
-
-        def work(span: slice) -> None:
-            values[span] = self.features(table.block(span)) @ coefficients
-
-        side_by_side(work, self.spans(table, 8), self.threads)
-        return values
-
-    def spans(self, table: Table, itemsize: int) -> list[slice]:
-        """The rows in blocks of a few megabytes, and at least one block per core."""
-        even = -(-table.rows // self.threads)
-        height = int(np.clip(BLOCK_BYTES // (self.width * itemsize), 16, 8192))
-        return table.spans(max(1, min(height, even)))
-
-
-class PhaseFeatures(PooledFeatures):
+def phase_map(draw: Draw, scaling: Scaling, bits: int) -> FourierMap:
     """φ through phases in a ring, exactly as the parties of a federation compute them."""
-
-    def __init__(self, draw: Draw, scaling: Scaling, bits: int) -> None:
-        super().__init__(len(draw.turns))
-        ring = Ring(bits)
-        centre, factor = scaling.arrays()
-        offsets = np.floor(draw.turns * 2.0**bits).astype(ring.dtype)
-        self._map = FourierMap(
-            ring, draw.directions * factor[:, None], offsets, self.width, centre=centre
-        )
-
-    def operator(self, table: Table) -> FeatureOperator:
-        phases = np.empty((table.rows, self.width), self._map.ring.dtype)
-
-        def work(span: slice) -> None:
-            phases[span] = self._map.local(table.block(span))
-
-        side_by_side(work, self.spans(table, phases.itemsize), self.threads)
-        return OpenOperator(self._map, table.rows, phases, threads=self.threads)
-
-    def features(self, block: Block) -> Array:
-        return self._map.decode(self._map.local(block), np.float64)
+    ring = Ring(bits)
+    centre, factor = scaling.arrays()
+    offsets = np.floor(draw.turns * 2.0**bits).astype(ring.dtype)
+    directions = draw.directions * factor[:, None]
+    return FourierMap(ring, directions, offsets, len(draw.turns), centre=centre)
 
 
-class FloatFeatures(PooledFeatures):
-    """φ = √(2/D)·cos(ωᵀx + b) in single precision, without a ring."""
+class CosineMap(FeatureMap):
+    """φ = √(2/D)·cos(ωᵀx + b) in single precision, without a ring: decoding leaves it as it is."""
 
     def __init__(self, draw: Draw, scaling: Scaling) -> None:
-        super().__init__(len(draw.turns))
-        self._centre, self._factor = scaling.arrays()
-        self._directions = draw.directions
-        self._angles = 2 * np.pi * draw.turns
+        self.width = len(draw.turns)
+        centre, factor = scaling.arrays()
+        self._directions = draw.directions * factor[:, None]
+        self._angles = 2 * np.pi * draw.turns - centre @ self._directions
         self._norm = np.float32(np.sqrt(2 / self.width))
 
-    def operator(self, table: Table) -> FeatureOperator:
-        features = np.empty((table.rows, self.width), np.float32)
+    def local(self, block: Block) -> Array:
+        dense = (
+            block.toarray() if sparse.issparse(block) and block.nnz > 0.05 * block.size else block
+        )
+        # Reduced in double precision: single precision loses large angles.
+        angles = np.mod(np.asarray(dense @ self._directions) + self._angles, 2 * np.pi)
+        features = np.cos(angles.astype(np.float32))
+        features *= self._norm
+        return np.asarray(features)
 
-        def work(span: slice) -> None:
-            features[span] = self.features(table.block(span))
+    def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
+        return total.astype(dtype, copy=False)
 
-        side_by_side(work, self.spans(table, features.itemsize), self.threads)
-        return FloatOperator(features, self.threads)
 
-    def features(self, block: Block) -> Array:
-        if sparse.issparse(block):
-            # The centre goes into the angle, so that zeros need not be written down.
-            directions = self._directions * self._factor[:, None]
-            angles = np.asarray(block @ directions - self._centre @ directions + self._angles)
-            angles = np.mod(angles, 2 * np.pi).astype(np.float32)
-        else:
-            columns = ((block - self._centre) * self._factor).astype(np.float32)
-            angles = columns @ self._directions.astype(np.float32)
-            angles += self._angles.astype(np.float32)
-        np.cos(angles, out=angles)
-        angles *= self._norm
-        return np.asarray(angles)
+def gather(feature_map: FeatureMap, table: Table) -> OpenOperator:
+    """Φ of all rows of ``table``."""
+    sample = feature_map.local(table.block(slice(0, 1)))
+    elements = np.empty((table.rows, feature_map.width), sample.dtype)
+
+    def work(span: slice) -> None:
+        elements[span] = feature_map.local(table.block(span))
+
+    side_by_side(work, _spans(table, feature_map.width * elements.itemsize), cores())
+    return OpenOperator(feature_map, table.rows, elements)
+
+
+def decide(feature_map: FeatureMap, table: Table, coefficients: Array) -> Array:
+    """Φ @ coefficients, (rows, outputs), without keeping Φ."""
+    values = np.empty((table.rows, coefficients.shape[1]))
+
+    def work(span: slice) -> None:
+        elements = feature_map.local(table.block(span))
+        values[span] = feature_map.decode(elements, np.float64) @ coefficients
+
+    side_by_side(work, _spans(table, 8 * feature_map.width), cores())
+    return values
+
+
+def _spans(table: Table, row_bytes: int) -> list[slice]:
+    """The rows in blocks of a few megabytes, and at least one block per core."""
+    height = int(np.clip(BLOCK_BYTES // row_bytes, 16, 8192))
+    return table.spans(max(1, min(height, -(-table.rows // cores()))))

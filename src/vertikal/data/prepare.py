@@ -42,12 +42,12 @@ def check_columns(table: Table, *, varying: bool) -> None:
     for span in table.spans(_HEIGHT):
         low, high = _bounds(table.block(span))
         lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
-        _check_finite(table, low + high)
+        _check_finite(table, low, high)
     constant = lowest == highest
     if varying and constant.any() and not table.is_sparse:
         column = int(np.argmax(constant))
         raise InputError(
-            f"columns: {table.columns[column]} of party {table.party!r} must vary, got a constant "
+            f"columns: {table.title(column)} must vary, got a constant "
             f"({lowest[column]:g} in each row), which adds nothing to a kernel: drop it"
         )
 
@@ -78,18 +78,22 @@ def learn_scaling(table: Table, scale: str | None) -> Scaling:
         "minmax": (lowest, highest - lowest),
         "max": (zero, np.maximum(np.abs(lowest), np.abs(highest))),
     }[scale]
-    factor = np.divide(1.0, spread, out=one, where=spread > 0)
+    # Rounding can leave a constant column a little deviation; its bounds do not lie.
+    varies = (spread > 0) & ((lowest < highest) | (scale == "max"))
+    factor = np.divide(1.0, spread, out=one, where=varies)
     return Scaling(centre.tolist(), factor.tolist())
 
 
-def _check_finite(table: Table, extremes: Array) -> None:
-    if not np.isfinite(extremes).all():
-        column = int(np.argmin(np.isfinite(extremes)))
-        what = "NaN (a missing value)" if np.isnan(extremes[column]) else "infinity"
+def _check_finite(table: Table, low: Array, high: Array) -> None:
+    finite = np.isfinite(low) & np.isfinite(high)
+    if not finite.all():
+        column = int(np.argmin(finite))
+        missing = np.isnan(low[column]) or np.isnan(high[column])
+        what = "NaN (a missing value)" if missing else "infinity"
         raise InputError(
-            f"columns: {table.columns[column]} of party {table.party!r} must hold finite numbers, "
-            f"got {what}; fill in or drop such rows first, for instance with "
-            "sklearn.impute.SimpleImputer. Input contains NaN or infinity."
+            f"columns: {table.title(column)} must hold finite numbers, got {what}; fill in or "
+            "drop such rows first, for instance with sklearn.impute.SimpleImputer (input contains "
+            "NaN or infinity)"
         )
 
 

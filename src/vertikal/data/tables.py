@@ -41,6 +41,10 @@ class Table:
     def width(self) -> int:
         return int(self._values.shape[1])
 
+    def title(self, column: int) -> str:
+        """How messages speak of a column."""
+        return f"column {self.columns[column]!r} of party {self.party!r}"
+
     @property
     def is_sparse(self) -> bool:
         return bool(sparse.issparse(self._values))

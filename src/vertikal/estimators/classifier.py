@@ -78,8 +78,8 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
     timeout : seconds
         How long any party waits for a message of another.
     random_state : int, RandomState or None
-        Fixes everything, for tests and simulation. With None secrets come from the operating
-        system.
+        Fixes the model, for tests and simulation (pads are fresh in every run and cancel). With
+        None the parties' secrets come from the operating system.
     verbose : 0, 1 or an observer
     class_weight : None, "balanced" or a mapping of classes to weights
 
@@ -170,12 +170,16 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                f"y must hold at least two classes, got one class: {self.classes_[0]!r}"
+                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
             )
         if self.class_weight is not None:
             factors = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=y, sample_weight=weights
             )
+            if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+                raise InputError.of(
+                    "class_weight", "finite, not negative and not all zero", self.class_weight
+                )
             weights = weights * factors[numbers]
         wanted = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
         targets = np.where(numbers[:, None] == wanted, 1.0, -1.0)  # (rows, outputs)

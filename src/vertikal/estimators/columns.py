@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,9 +73,9 @@ def _numbers(party: str, columns: Any, n_features: int, names: Sequence[str] | N
         return list(range(n_features))[columns]
     if isinstance(columns, str | int | np.integer):
         columns = [columns]
-    listed = (
-        list(np.asarray(columns).tolist()) if isinstance(columns, np.ndarray) else list(columns)
-    )
+    if not isinstance(columns, Iterable):
+        raise InputError.of(f"parties[{party!r}]", "a list of columns", columns)
+    listed = [c.item() if isinstance(c, np.generic) else c for c in columns]
     if listed and all(isinstance(c, bool) for c in listed):
         if len(listed) != n_features:
             raise InputError.of(
@@ -131,9 +131,7 @@ def cut(
     """Each party's own table: its columns of ``values`` and no others."""
     tables = {}
     for party, numbers in assigned.items():
-        titles = tuple(
-            f"column {names[c]!r}" if names is not None else f"column {c}" for c in numbers
-        )
+        titles = tuple(names[c] if names is not None else str(c) for c in numbers)
         run = slice(numbers[0], numbers[0] + len(numbers))
         if not sparse.issparse(values) and numbers == list(range(run.start, run.stop)):
             tables[party] = Table(party, titles, values[:, run])

@@ -182,7 +182,11 @@ class FederatedKernelEstimator(BaseEstimator):
             if "convert" in str(error) and "float" in str(error):
                 raw = np.asarray(X, object)
                 names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-                refuse_text(raw, assign_columns(self.parties, raw.shape[1], names), names)
+                assigned = assign_columns(self.parties, raw.shape[1], names)
+                used = {number for numbers in assigned.values() for number in numbers}
+                spare = [number for number in range(raw.shape[1]) if number not in used]
+                refuse_text(raw, assigned, names)
+                refuse_text(raw, {"(none)": spare}, names)
             raise
 
     def _weights(self, sample_weight: Any, X: Any) -> Array:
@@ -200,12 +204,17 @@ class FederatedKernelEstimator(BaseEstimator):
             raise InputError.of(
                 "masking", "'pads' for two parties (one tree is all there is)", "trees"
             )
-        timeout = self.timeout
+        label_parties = choose_label_parties(self.label_parties, parties)
+        if self.masking == "trees" and len(label_parties) == 2:
+            raise InputError.of(
+                "masking", "'pads' for two label parties (one tree is all there is)", "trees"
+            )
+        timeout = _plain(self.timeout)
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
             raise InputError.of("timeout", "a positive number of seconds", timeout)
         return FdsklSettings(
             parties=parties,
-            label_parties=choose_label_parties(self.label_parties, parties),
+            label_parties=label_parties,
             kernel=self.kernel,
             bandwidth=_plain(self.bandwidth),
             n_directions=_plain(self.n_directions),

@@ -50,12 +50,12 @@ class _Bars:
 
     def __init__(self) -> None:
         self.progress = Progress(
-            TextColumn("{task.fields[party]:<14}"),
-            TextColumn("{task.description:<8}"),
+            TextColumn("{task.fields[party]:<14}", markup=False),
+            TextColumn("{task.description:<8}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             console=Console(file=sys.stderr),
         )
         self._tasks: dict[tuple[str, str], Any] = {}

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from vertikal.clock import Observer
 from vertikal.data.tables import Table
-from vertikal.errors import MeshError
+from vertikal.errors import MeshError, VertikalError
 from vertikal.estimators.report import Report
 from vertikal.mesh import local_meshes
 from vertikal.mesh.interface import Mesh
@@ -24,6 +25,9 @@ from vertikal.version import __version__
 
 Result = TypeVar("Result")
 Wrap = Callable[[Mesh], Mesh]
+
+GRACE = 1.0
+"""Seconds that the others have to end after one party has failed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
     parties: dict[str, Party] = {}
     results: dict[str, Any] = {}
     errors: dict[str, BaseException] = {}
+    ended: SimpleQueue[str] = SimpleQueue()
 
     def run(name: str) -> None:
         try:
@@ -81,8 +86,12 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
             results[name] = program(party)
             meshes[name].close()
         except BaseException as error:
+            if not isinstance(error, VertikalError):
+                error.add_note(f"raised at party {name!r}")
             errors[name] = error
             meshes[name].fail(f"{type(error).__name__}: {error}")
+        finally:
+            ended.put(name)
 
     began = time.perf_counter()
     threads = [threading.Thread(target=run, args=(name,), name=name, daemon=True) for name in names]
@@ -91,22 +100,40 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
         for thread in threads:
             thread.start()
         try:
-            for thread in threads:
-                thread.join()
+            _await(names, ended, errors)
         except BaseException:
             for mesh in meshes.values():
                 mesh.fail("interrupted")
             for thread in threads:
-                thread.join()
+                thread.join(GRACE)
             raise
     if errors:
         raise _cause(errors)
     wall = time.perf_counter() - began
     return Outcome(
-        results,
+        {name: results[name] for name in names},
         Ledger.joined(party.ledger for party in parties.values()),
         Report.of({name: parties[name].clock.stages for name in names}, wall),
     )
+
+
+def _await(
+    names: tuple[str, ...], ended: SimpleQueue[str], errors: Mapping[str, BaseException]
+) -> None:
+    """Until all parties have ended; once one has failed, the others get a moment and no more.
+
+    A failure ends every wait for a message, so only a party that hangs in its own work is left.
+    Its thread is a daemon, and the error of whoever waited names it.
+    """
+    running, until = set(names), None
+    while running:
+        left = None if until is None else max(0.0, until - time.monotonic())
+        try:
+            running.discard(ended.get(timeout=left))
+        except Empty:
+            return
+        if errors and until is None:
+            until = time.monotonic() + GRACE
 
 
 def _cause(errors: Mapping[str, BaseException]) -> BaseException:

@@ -7,16 +7,21 @@ arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from vertikal.errors import InputError
+from vertikal.kernels.feature_map import Block
+from vertikal.kernels.spectral import Kernel
 
 Array = npt.NDArray[Any]
 
 PAIRS = 2000
+_CELLS = 1 << 21
 
 
 def sample_pairs(rows: int, seed: int, pairs: int = PAIRS) -> Array:
@@ -31,6 +36,23 @@ def sample_pairs(rows: int, seed: int, pairs: int = PAIRS) -> Array:
     return np.stack((first, second), axis=1)
 
 
+def pair_distances(
+    kernel: Kernel, read: Callable[[Array], Block], factor: Array, pairs: Array
+) -> Array:
+    """The share that some columns have in the distance of each pair.
+
+    ``read`` brings rows of these columns by number; ``factor`` (columns,) is their scaling.
+    """
+    shares = np.empty(len(pairs))
+    height = max(1, _CELLS // max(1, len(factor)))
+    for start in range(0, len(pairs), height):
+        some = pairs[start : start + height]
+        gap = read(some[:, 0]) - read(some[:, 1])
+        dense = gap.toarray() if sparse.issparse(gap) else gap
+        shares[start : start + height] = kernel.distances(dense * factor)
+    return shares
+
+
 def weighted_median(distances: Array, weights: Array) -> float:
     """The median of the distances that are not zero, each counted with its weight.
 
@@ -40,8 +62,8 @@ def weighted_median(distances: Array, weights: Array) -> float:
     use = (weights > 0) & (distances > 0)
     if not use.any():
         raise InputError(
-            "bandwidth: 'median' needs rows that differ, but all sampled pairs of rows are equal; "
-            "give a number"
+            "bandwidth: 'median' needs rows that differ, but all sampled pairs are equal, or "
+            "closer than fixed point can tell; scale the columns or give a number"
         )
     order = np.argsort(distances[use], kind="stable")
     values, mass = distances[use][order], np.cumsum(weights[use][order])

@@ -52,7 +52,7 @@ class NumpyLoops:
             part = steps[rows]
             part += offsets
             # Written so that NaN answers no.
-            if part.size and not (part.min() > -LIMIT and part.max() < LIMIT):
+            if part.size and not (part.min() >= -LIMIT and part.max() < LIMIT - 0.5):
                 return False
             part += ROUNDER
             np.copyto(out[rows], part.view(np.uint64), casting="unsafe")
@@ -60,9 +60,9 @@ class NumpyLoops:
 
     def decode(self, phases: Array, out: Array) -> None:
         """cos of each phase, float32."""
-        np.multiply(
-            phases, np.float32(2 * math.pi / 256**phases.itemsize), out=out, dtype=np.float32
-        )
+        # Signed, since small angles are more precise than those near a whole turn.
+        unit = np.float32(2 * math.pi / 256**phases.itemsize)
+        np.multiply(_signed(phases), unit, out=out, dtype=np.float32)
         np.cos(out, out=out)
 
     def forward(self, phases: Array, coefficients: Array, out: Array) -> None:

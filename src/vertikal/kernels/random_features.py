@@ -15,7 +15,7 @@ from scipy import sparse
 
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
 from vertikal.kernels.loops import LOOPS, Loops
-from vertikal.secure.ring import Ring, check_steps
+from vertikal.secure.ring import LIMIT, Ring, check_steps
 
 _TILE = 1 << 18
 _DENSE_ENOUGH = 0.05
@@ -49,6 +49,7 @@ class FourierMap(FeatureMap):
         self._offsets = np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits)
         self._norm = math.sqrt(2 / total)
         self._loops = loops
+        self._table = np.cos(Ring(8).decode_angles(np.arange(256))) * self._norm
 
     def local(self, block: Block) -> Array:
         phases = np.empty((block.shape[0], self.width), self.ring.dtype)
@@ -57,9 +58,9 @@ class FourierMap(FeatureMap):
             rows = slice(start, start + height)
             steps = self._project(block[rows])
             if not self._loops.wrap(steps, self._offsets, phases[rows]):
-                steps = self._project(block[rows])
+                steps = self._project(block[rows]) + self._offsets
                 check_steps(float(steps.min()), float(steps.max()))
-                check_steps(math.nan, math.nan)
+                check_steps(-LIMIT, LIMIT)
         return phases
 
     def _project(self, block: Block) -> Array:
@@ -71,6 +72,8 @@ class FourierMap(FeatureMap):
 
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:
+            if self.ring.bits == 8:
+                return np.take(self._table, total)
             return np.asarray(np.cos(self.ring.decode_angles(total)) * self._norm)
         features = np.empty(total.shape, np.float32)
         self._loops.decode(np.ascontiguousarray(total), features)

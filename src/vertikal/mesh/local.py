@@ -112,7 +112,7 @@ class LocalMesh(Mesh):
                         f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
                         f"{hub.chain(self.me)}"
                     )
-                hub.changed.wait(left)
+                hub.changed.wait(min(left, threading.TIMEOUT_MAX))
         finally:
             del hub.waits[self.me]
 

@@ -45,7 +45,7 @@ class Ledger:
     """Entries by sender, receiver and disclosure. Prints as a table."""
 
     _booked: dict[tuple[str, str, Disclosure], tuple[int, int]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def book(self, sender: str, receiver: str, disclosure: Disclosure, size: int) -> None:
         """Add one frame of ``size`` bytes."""

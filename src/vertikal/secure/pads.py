@@ -14,6 +14,7 @@ With three parties, in Z_256, and pads ab = 200, ac = 17, bc = 90:
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from typing import Any, NoReturn
 
@@ -24,7 +25,7 @@ from vertikal.errors import InputError, PadReused
 from vertikal.mesh.collectives import SHAPES, reduce
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
-from vertikal.secure.prg import TILE, expand_into, keystream
+from vertikal.secure.prg import TILE, encode_words, expand_into, keystream
 
 Array = npt.NDArray[Any]
 
@@ -83,6 +84,21 @@ class PadSequence:
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
 
 
+def group_name(group: tuple[str, ...]) -> str:
+    """A short name for a group of parties, for tags: groups must not read each other's messages."""
+    return hashlib.sha256(encode_words(*group)).hexdigest()[:8]
+
+
+def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
+    """``values`` as they can be masked in place, copied if need be; refuses what is no sum."""
+    if values.dtype.kind != "u":
+        raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
+    if to not in group:
+        raise InputError.of("to", f"one of the summing parties {list(group)}", to)
+    native = values.dtype.newbyteorder("=")
+    return np.require(values, native, ["C", "W"])
+
+
 class PaddedSum:
     """Secure sums among a fixed group of parties for one purpose."""
 
@@ -103,13 +119,10 @@ class PaddedSum:
 
         ``values`` is overwritten. Its dtype is the ring.
         """
-        if values.dtype.kind != "u":
-            raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
-        if to not in self._group:
-            raise InputError.of("to", f"one of the summing parties {list(self._group)}", to)
+        values = summable(values, to, self._group)
         for sequence in self._pads.values():
             sequence.take().apply(values)
-        tag = f"sum/{self._purpose}/{self._rounds}"
+        tag = f"sum/{self._purpose}/{group_name(self._group)}/{self._rounds}"
         self._rounds += 1
         order = (to, *(name for name in self._group if name != to))
         return reduce(self._mesh, values, self._shape(order), tag)

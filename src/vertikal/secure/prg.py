@@ -6,7 +6,6 @@ streams of one key never overlap as long as each is shorter than 2^68 bytes.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from typing import Any
@@ -68,11 +67,6 @@ def uniform_words(key: bytes, number: int, shape: tuple[int, ...], dtype: npt.DT
 
 
 def uniform_reals(key: bytes, number: int, shape: tuple[int, ...]) -> Array:
-    """Doubles in the open interval (0, 1), 53 random bits each."""
+    """Doubles in the open interval (0, 1), 52 random bits each."""
     words = uniform_words(key, number, shape, np.uint64)
-    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
-
-
-def seed_from(text: str) -> bytes:
-    """A public 32-byte seed named by a text; for reproducible simulation and shared directions."""
-    return hashlib.sha256(text.encode()).digest()
+    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)

@@ -16,16 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.mesh.collectives import reduce, tree
+from vertikal.mesh.collectives import Tree, reduce
 from vertikal.mesh.interface import Mesh
+from vertikal.secure.pads import group_name, summable
 from vertikal.secure.prg import uniform_words
-from vertikal.secure.trees import totally_different
+from vertikal.secure.trees import masking_trees
 
 Array = npt.NDArray[Any]
 
 
 class TwoTreesSum:
-    """Sums masked over two trees, among a fixed group of parties for one purpose."""
+    """Sums masked over two trees, among a fixed group of parties for one purpose.
+
+    ``key`` is this party's own, fresh in every run: its masks are drawn from it.
+    """
 
     def __init__(self, mesh: Mesh, key: bytes, group: tuple[str, ...], purpose: str) -> None:
         self._mesh = mesh
@@ -33,18 +37,15 @@ class TwoTreesSum:
         self._group = group
         self._purpose = purpose
         self._rounds = 0
-        for receiver in group:
-            first = tree(self._order(receiver))
-            totally_different(first, self._order(receiver))
+        self._trees: dict[tuple[str, str | None], tuple[Tree, Tree]] = {}
 
     def sum(self, values: Array, to: str) -> Array | None:
         """The sum of everybody's ``values`` at ``to``, by fresh masks; both trees span all."""
-        first = tree(self._order(to))
-        second = totally_different(first, self._order(to))
+        values = summable(values, to, self._group)
+        first, second = self._pair(to, None)
         masks = uniform_words(self._key, self._rounds, values.shape, values.dtype)
         values += masks
-        tag = f"sum/{self._purpose}/{self._rounds}"
-        self._rounds += 1
+        tag = self._tag()
         masked = reduce(self._mesh, values, first, f"{tag}/t1")
         total = reduce(self._mesh, masks, second, f"{tag}/t2")
         return None if masked is None or total is None else masked - total
@@ -52,16 +53,13 @@ class TwoTreesSum:
     def phase_sum(self, phases: Array, offsets: Array, to: str, kept: str) -> Array | None:
         """FDSKL Algorithm 3: Σ_ℓ (ω_ℓᵀx_ℓ + b^ℓ) − Σ_{ℓ≠ℓ'} b^ℓ at the label party ``to``.
 
-        ``phases`` (rows, D) are this party's projections with ``offsets`` (D,), its b^ℓ, already in
-        them (lines 1 to 4); ``kept`` is ℓ', whose b^ℓ' stays in as the features' offset b.
+        Also VFKL Algorithm 3; that it equals ωᵀx + b is FDSKL Lemma 1. ``phases`` (rows, D) are
+        this party's projections with ``offsets`` (D,), its b^ℓ, already in them (lines 1 to 4);
+        ``kept`` is ℓ' of line 6, whose b^ℓ' stays in as the features' offset b.
         """
-        # Line 6 lets ℓ' be any party but the receiver; pairing it with the receiver in T1 keeps
-        # that pair out of T2, which does not contain ℓ'.
-        others = [name for name in self._group if name not in (to, kept)]
-        first = tree((to, kept, *others))
-        second = totally_different(first, (to, *others))
-        tag = f"sum/{self._purpose}/{self._rounds}"
-        self._rounds += 1
+        phases = summable(phases, to, self._group)
+        first, second = self._pair(to, kept)
+        tag = self._tag()
         masked = reduce(self._mesh, phases, first, f"{tag}/t1")  # line 5: ξ
         removed = None
         if self._mesh.me != kept:
@@ -69,5 +67,12 @@ class TwoTreesSum:
             removed = reduce(self._mesh, masks, second, f"{tag}/t2")  # line 7
         return None if masked is None or removed is None else masked - removed
 
-    def _order(self, to: str) -> tuple[str, ...]:
-        return (to, *(name for name in self._group if name != to))
+    def _pair(self, to: str, kept: str | None) -> tuple[Tree, Tree]:
+        if (to, kept) not in self._trees:
+            order = (to, *(name for name in self._group if name != to))
+            self._trees[to, kept] = masking_trees(order, kept)
+        return self._trees[to, kept]
+
+    def _tag(self) -> str:
+        number, self._rounds = self._rounds, self._rounds + 1
+        return f"sum/{self._purpose}/{group_name(self._group)}/{number}"

@@ -7,16 +7,15 @@ memory does not suffice.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vertikal.kernels.feature_map import FeatureMap
+from vertikal.solvers.threads import cores, side_by_side
 
 Array: TypeAlias = npt.NDArray[Any]
 Fetch: TypeAlias = Callable[[Array], Iterator[tuple[slice, Array]]]
@@ -52,6 +51,37 @@ class FeatureOperator(ABC):
         """Φᵀ·diag(weights)·Φ over some rows and columns, to precondition; None if not offered."""
         return None
 
+    def restricted(self, rows: Array) -> FeatureOperator:
+        """Φ[rows] as an operator, for several products with the same rows.
+
+        Label parties that share a problem call this in step; the products need nobody else.
+        """
+        return _Restricted(self, rows)
+
+
+class _Restricted(FeatureOperator):
+    """Some rows of another operator."""
+
+    def __init__(self, whole: FeatureOperator, chosen: Array) -> None:
+        self.rows = len(chosen)
+        self.width = whole.width
+        self._whole = whole
+        self._chosen = chosen
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        return self._whole.forward(coefficients, self._numbers(rows), columns)
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        return self._whole.adjoint(residuals, self._numbers(rows), columns)
+
+    def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
+        return self._whole.gram(self._numbers(rows), weights, columns)
+
+    def _numbers(self, rows: Array | None) -> Array:
+        return self._chosen if rows is None else self._chosen[rows]
+
 
 class OpenOperator(FeatureOperator):
     """Φ decoded from ring elements that this party holds.
@@ -73,7 +103,7 @@ class OpenOperator(FeatureOperator):
         self._map = feature_map
         self._cached = cached
         self._fetch = fetch
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = threads or cores()
         self._precise: Array | None = None
         if len(cached) == rows and cached.size <= PRECISE:
             self._precise = feature_map.decode(cached, np.float64)
@@ -129,10 +159,18 @@ class OpenOperator(FeatureOperator):
                 multiply(where, self._cached[rows[where]], stripe)
 
         if rows.max(initial=-1) < len(self._cached):
-            self._side_by_side(work, range(STRIPES))
+            side_by_side(work, range(STRIPES), self._threads)
         else:
             self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
         return np.asarray(stripes.sum(axis=0), np.float64)
+
+    def restricted(self, rows: Array) -> FeatureOperator:
+        if self._precise is not None or rows.max(initial=-1) < len(self._cached):
+            return _Restricted(self, rows)
+        elements = np.empty((len(rows), self.width), self._cached.dtype)
+        for where, part in self._ask(rows):
+            elements[where] = part
+        return OpenOperator(self._map, len(rows), elements, threads=self._threads)
 
     def _each_block(self, rows: Array | None, task: Callable[[slice, Array], None]) -> None:
         """Run ``task(positions, elements)`` for all wanted rows, cached ones side by side."""
@@ -153,7 +191,7 @@ class OpenOperator(FeatureOperator):
         self, count: int, take: Callable[[slice], Array], task: Callable[[slice, Array], None]
     ) -> None:
         spans = [slice(i, min(i + CHUNK, count)) for i in range(0, count, CHUNK)]
-        self._side_by_side(lambda i: task(spans[i], take(spans[i])), range(len(spans)))
+        side_by_side(lambda where: task(where, take(where)), spans, self._threads)
 
     def _ask(self, rows: Array) -> Iterator[tuple[slice, Array]]:
         if self._fetch is None:
@@ -161,12 +199,3 @@ class OpenOperator(FeatureOperator):
                 f"rows beyond the {len(self._cached)} cached ones, and no way to fetch"
             )
         return self._fetch(rows)
-
-    def _side_by_side(self, work: Callable[[int], None], tasks: Sequence[int]) -> None:
-        if self._threads == 1 or len(tasks) < 2:
-            for task in tasks:
-                work(task)
-            return
-        with ThreadPoolExecutor(self._threads) as pool:
-            for _ in pool.map(work, tasks):
-                pass

@@ -1,4 +1,4 @@
-"""What an honest but curious party holds after a real run, and nothing else, for attacks to work on."""
+"""What an honest but curious party holds after a real run, and nothing else, to be attacked."""
 
 from __future__ import annotations
 
@@ -113,8 +113,7 @@ def public_directions(
 ) -> Array:
     """The others' coordinates of ``owner``'s directions as the public seed gives them.
 
-    ``widths`` are the others' numbers of columns, which an attacker can try one by one: the residual
-    tells which is right.
+    ``widths`` are the others' numbers of columns; an attacker who does not know them guesses high.
     """
     public = prg.derive_key(settings.seed.to_bytes(32, "big"), "public")
     D = settings.widths()[owner]

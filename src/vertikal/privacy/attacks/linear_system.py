@@ -1,16 +1,15 @@
 """The linear system: what phases show to somebody who knows the directions.
 
 The phase of row i under direction j is ω_jᵀx_i + b_j mod 2π. Its holder takes its own part off; the
-difference of two rows no longer contains b_j, and D directions are D equations for the difference of
-the two people's hidden columns. Without reduction mod 2π they are solved at once. With it the number
-of turns in each equation is unknown, but most are zero where the bandwidth is any good, so that
-a solution can be approached which gets more of them right in each round. More equations
-than unknowns make the residual a proof: it falls to rounding only if the solution is right.
+difference of two rows no longer contains b_j, and D directions are D equations for the difference
+of the two people's hidden columns. Without reduction mod 2π they are solved at once. With it the
+number of turns in each equation is unknown, but most are zero where the bandwidth is any good, so
+that a solution can be approached which gets more of them right in each round. More equations than
+unknowns make the residual a proof: it falls to rounding only if the solution is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +24,8 @@ Array = npt.NDArray[Any]
 SPARE = 8
 """Equations beyond the unknowns; with fewer a wrong solution could fit by chance."""
 
-_STARTS = (1.0, 1.5, 2.0, 3.0)
-_SOFT_STEPS = 40
-_HARD_STEPS = 10
+_STEPS = 50
+_SETTLED = 1e-13
 _SLACK = 1.5
 _EXACT = 1e-9
 
@@ -53,12 +51,14 @@ def recover_differences(
     pairs: Array,
     *,
     hidden_parties: int = 1,
+    restarts: int = 16,
+    random_state: int = 0,
 ) -> Recovered:
     """The inference attack that FDSKL Theorem 7 says cannot succeed (the paper's Definition 6).
 
-    ``phases`` (rows, D) are the summed ring elements, ``own_phases`` (rows, D) the attacker's own part
-    of them, ``hidden_directions`` (columns, D) the others' coordinates of ω, ``pairs`` (pairs, 2) row
-    numbers. Each of the ``hidden_parties`` has rounded once per row and direction.
+    ``phases`` (rows, D) are the summed ring elements, ``own_phases`` (rows, D) the attacker's own
+    part of them, ``hidden_directions`` (columns, D) the others' coordinates of ω, ``pairs`` (pairs,
+    2) row numbers. Each of the ``hidden_parties`` has rounded once per row and direction.
     """
     A = _equations(phases, own_phases, hidden_directions, pairs, SPARE)
     hidden = phases - own_phases
@@ -72,10 +72,14 @@ def recover_differences(
 
     best = np.zeros((len(pairs), A.shape[1]))
     residuals = np.full(len(pairs), np.inf)
-    for start in _STARTS:
+    generator = np.random.default_rng(random_state)
+    for restart in range(1 + restarts):
         open_ = np.flatnonzero(residuals > _SLACK * expected)
         if not len(open_):
             break
+        # Another half of the equations, another start: which of them wrap is a matter of luck.
+        some = np.ones(len(A), bool) if restart == 0 else generator.random(len(A)) < 0.5
+        start = gaps[open_][:, some] @ np.linalg.pinv(A[some]).T
         found = _unwrap(gaps[open_], A, solver, start)
         left = np.sqrt(np.square(_wrapped(gaps[open_] - found @ A.T)).sum(axis=1) / spare)
         better = left < residuals[open_]
@@ -88,8 +92,8 @@ def recover_differences_exact(
 ) -> Recovered:
     """The same on the papers' own numbers, ωᵀx + b in floating point, which are never reduced.
 
-    ``projections`` (rows, D) are the sums that FDSKL Algorithm 3 gives its label party, ``own_projections``
-    the attacker's own part. D need only reach the number of hidden columns.
+    ``projections`` (rows, D) are the sums that FDSKL Algorithm 3 gives its label party,
+    ``own_projections`` the attacker's own part. D need only reach the number of hidden columns.
     """
     A = _equations(projections, own_projections, hidden_directions, pairs, 0)
     hidden = projections - own_projections
@@ -105,30 +109,23 @@ def all_against(row: int, rows: int) -> Array:
     return np.stack((others, np.full(rows - 1, row)), axis=1)
 
 
-def _unwrap(gaps: Array, A: Array, solver: Array, start: float) -> Array:
-    """Solutions (pairs, columns) of A δ = gap mod 2π, from the least-squares one times ``start``.
+def _unwrap(gaps: Array, A: Array, solver: Array, start: Array) -> Array:
+    """Solutions (pairs, columns) of A δ = gap mod 2π, each the nearest one found from its start.
 
-    Wrapped equations shrink that first solution but do not turn it, since E[ω·g(ωᵀδ)] is parallel to δ
-    for every odd g; this is why other starts are multiples of it.
+    Wrapped equations shrink the least-squares solution but do not turn it, since E[ω·g(ωᵀδ)] is
+    parallel to δ for every odd g; this is why it is a good start.
     """
-    found = start * (gaps @ solver.T)
-    for residual in _rounds(gaps, A, found, _SOFT_STEPS):
-        # Fisher scoring of a von Mises model: equations whose turns are still in doubt, near ±π, hardly
-        # count, where least squares would trust them most.
+    found = start.copy()
+    for _ in range(_STEPS):
+        residual = _wrapped(gaps - found @ A.T)
+        # Fisher scoring of a von Mises model: equations whose turns are still in doubt, near ±π,
+        # hardly count, where least squares would trust them most.
         sureness = np.maximum(np.cos(residual).mean(axis=1, keepdims=True), 0.3)
-        found += np.sin(residual) @ solver.T / sureness
-    for residual in _rounds(gaps, A, found, _HARD_STEPS):
-        found += residual @ solver.T
+        change = np.sin(residual) @ solver.T / sureness
+        found += change
+        if np.abs(change).max(initial=0.0) < _SETTLED:
+            break
     return found
-
-
-def _rounds(gaps: Array, A: Array, found: Array, limit: int) -> Iterator[Array]:
-    """Residuals wrapped around the current prediction; ``found`` is improved in place meanwhile."""
-    for _ in range(limit):
-        before = found.copy()
-        yield _wrapped(gaps - found @ A.T)
-        if np.abs(found - before).max(initial=0.0) < 1e-13:
-            return
 
 
 def _wrapped(angles: Array) -> Array:

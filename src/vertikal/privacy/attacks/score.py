@@ -25,11 +25,11 @@ class Score:
     almost_exact: int  # columns matched with |correlation| > 0.99
     close: int  # columns matched with |correlation| > 0.9
     rows: float
-    """Share of rows whose values in all almost exact columns together are right, for discrete ones."""
+    """Share of rows that are right in all almost exact columns together, for discrete ones."""
 
 
 def score(components: Array, truth: Array) -> Score:
-    """Judge estimated ``components`` (rows, rank) by the hidden columns ``truth`` (rows, columns)."""
+    """Judge ``components`` (rows, rank) by the hidden columns ``truth`` (rows, columns)."""
     correlations = matched_correlations(components, truth)
     found = correlations > ALMOST_EXACT
     right = exact_rows(snapped(components, truth)[:, found], truth[:, found])

@@ -1,9 +1,9 @@
 """Blind source separation: what phases show to somebody who does not know the directions.
 
-The phases of a row, about each direction's mean, are an unknown linear mixture ωᵀx of the hidden columns.
-People's columns are neither Gaussian nor mere mixtures of each other, and this alone lets independent
-component analysis undo the mixture, up to the order, sign and scale of the columns: private directions
-are an unknown rotation, not a cipher.
+The phases of a row, about each direction's mean, are an unknown linear mixture ωᵀx of the hidden
+columns. People's columns are neither Gaussian nor mere mixtures of each other, and this alone lets
+independent component analysis undo the mixture, up to the order, sign and scale of the columns:
+private directions are an unknown rotation, not a cipher.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def separate(
     random_state: int = 0,
     max_iterations: int = 200,
 ) -> Separated:
-    """Hidden columns from phases (rows, D), of which ``own_phases`` (rows, D) is the attacker's part.
+    """Hidden columns from phases (rows, D), of which ``own_phases`` (rows, D) are the attacker's.
 
     ``rank`` is the number of components; by default it is read off the spectrum, and is 0 (no
     components) where the spectrum shows no structure at all.
@@ -66,12 +66,12 @@ def separate(
     scores = np.empty((len(phases), rank))
     for rows in _blocks(angles):
         scores[rows] = (angles[rows] - mean) @ axes[:, :rank]
+    # Scores along principal axes are uncorrelated; of unit variance they are white already.
+    scores /= np.sqrt(np.maximum(spectrum[:rank], 1e-12 * spectrum[0]))
     ica = FastICA(
-        rank,
         algorithm="parallel",
         fun="logcosh",
-        whiten="unit-variance",
-        whiten_solver="eigh",
+        whiten=False,
         max_iter=max_iterations,
         random_state=random_state,
     )
@@ -98,7 +98,8 @@ def centred_angles(hidden: Array, ring: Ring) -> Array:
 def _rewrapped(angles: Array, ring: Ring) -> tuple[Array, Array, Array]:
     """Mean (D,), spectrum (D,) and axes (D, D) after undoing wraps in ``angles``, in place.
 
-    A wrapped angle lies a whole turn from where the leading axes, which all directions share, put it.
+    A wrapped angle lies a whole turn from where the leading axes, which all directions share, put
+    it.
     """
     turn = 2.0**ring.bits
     mean, spectrum, axes = _principal_axes(angles)
@@ -130,9 +131,9 @@ def _principal_axes(angles: Array) -> tuple[Array, Array, Array]:
 def _rank(spectrum: Array, hidden_parties: int) -> int:
     """How many axes stand out of the quantisation noise, or of whatever else fills all axes.
 
-    Rounding adds a variance of 1/12 per party and direction: what all axes beyond the rank hold together
-    is at most that. It is not white (equal records round equally), so up to half of it may lie along
-    the signal's own axes; between these two bounds the steepest drop decides.
+    Rounding adds a variance of 1/12 per party and direction: what all axes beyond the rank hold
+    together is at most that. It is not white (equal records round equally), so up to half of it may
+    lie along the signal's own axes; between these two bounds the steepest drop decides.
     """
     remaining = np.cumsum(spectrum[::-1])[::-1]
     noise = max(len(spectrum) * hidden_parties / 12, 1e-9 * float(remaining[0]))
@@ -150,7 +151,7 @@ def _cliff(spectrum: Array) -> int:
 
 
 def _leading(spectrum: Array) -> int:
-    """Axes to judge wraps by: before the first sheer drop, since a few wraps alike make an axis too."""
+    """Axes to judge wraps by, up to the first sheer drop: wraps that are alike make axes too."""
     sheer = np.flatnonzero(_drops(spectrum)[: len(spectrum) // 2] > _SHEER)
     return int(sheer[0]) + 1 if len(sheer) else _cliff(spectrum)
 

@@ -1,0 +1,189 @@
+"""One-time pads: each once, from a sequence that cannot be wound back."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.conformance.running import join, run, start
+from vertikal.errors import InputError, PadReused, SecrecyError
+from vertikal.mesh import RecordingMesh, Tape, local_meshes
+from vertikal.secure import prg
+from vertikal.secure.agreement import PairKeys
+from vertikal.secure.pads import OneTimePad, PaddedSum, PadSequence
+
+KEY = bytes(range(32))
+KEYS = PairKeys("a", "job", {"b": KEY, "c": bytes(32)})
+
+
+def pad_bytes(pad, count=64):
+    values = np.zeros(count, np.uint8)
+    pad.apply(values)
+    return values.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 5), ((1 << 18) + 9,)])
+def test_a_pad_is_the_stream_added_or_subtracted(dtype, shape):
+    values = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+    values = np.asarray(values)
+    pad = prg.uniform_words(KEY, 4, shape, dtype)
+    added, taken = values.copy(), values.copy()
+    OneTimePad(KEY, 4, 1).apply(added)
+    OneTimePad(KEY, 4, -1).apply(taken)
+    assert np.array_equal(added, values + pad)
+    assert np.array_equal(taken, values - pad)
+
+
+def test_a_pad_can_be_applied_once_only():
+    pad = OneTimePad(KEY, 0, 1)
+    values = np.zeros(8, np.uint8)
+    pad.apply(values)
+    after = values.copy()
+    with pytest.raises(PadReused, match="a pad hides one message only") as caught:
+        pad.apply(values)
+    assert isinstance(caught.value, SecrecyError)
+    assert np.array_equal(values, after)
+
+
+def test_a_pad_of_no_bytes_is_spent_too():
+    pad = OneTimePad(KEY, 0, 1)
+    pad.apply(np.zeros(0, np.uint8))
+    with pytest.raises(PadReused):
+        pad.apply(np.zeros(8, np.uint8))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((4, 4), np.uint8)[:, :2], np.zeros((2, 3), np.uint16).T],
+    ids=["part of an array", "transposed"],
+)
+def test_values_that_cannot_be_masked_in_place_are_refused(values):
+    with pytest.raises(InputError, match="values must be a contiguous array, got strides"):
+        OneTimePad(KEY, 0, 1).apply(values)
+    assert not values.any()
+
+
+def test_a_sequence_never_repeats_a_pad():
+    sequence = PadSequence(KEYS, "b", "x")
+    pads = [pad_bytes(sequence.take()) for _ in range(200)]
+    assert len(set(pads)) == 200
+    assert pads[:3] == [
+        prg.uniform_words(KEYS.key("b", "pads", "x"), number, (64,), np.uint8).tobytes()
+        for number in range(3)
+    ]
+
+
+def test_sequences_of_other_peers_and_purposes_are_others():
+    sequences = [
+        PadSequence(KEYS, "b"),
+        PadSequence(KEYS, "b", "x"),
+        PadSequence(KEYS, "b", "xy"),
+        PadSequence(KEYS, "b", "x", "y"),
+        PadSequence(KEYS, "c", "x"),
+        PadSequence(PairKeys("a", "job 2", {"b": KEY}), "b", "x"),
+    ]
+    assert len({pad_bytes(sequence.take()) for sequence in sequences}) == len(sequences)
+
+
+def test_the_pads_of_a_pair_cancel():
+    mine = PadSequence(PairKeys("a", "job", {"b": KEY}), "b", "x")
+    theirs = PadSequence(PairKeys("b", "job", {"a": KEY}), "a", "x")
+    for _ in range(3):
+        values = np.arange(50, dtype=np.uint16)
+        mine.take().apply(values)
+        assert not np.array_equal(values, np.arange(50))
+        theirs.take().apply(values)
+        assert np.array_equal(values, np.arange(50))
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda sequence: copy.deepcopy([sequence]),
+        pickle.dumps,
+        lambda sequence: pickle.dumps(sequence, 0),
+        lambda sequence: pickle.dumps({"inside": sequence}),
+    ],
+    ids=["copy", "deepcopy", "deepcopy inside", "pickle", "pickle 0", "pickle inside"],
+)
+def test_a_sequence_cannot_be_copied(duplicate):
+    with pytest.raises(PadReused, match="cannot be copied"):
+        duplicate(PadSequence(KEYS, "b", "x"))
+
+
+def test_threads_that_take_pads_at_once_get_different_ones():
+    sequence = PadSequence(KEYS, "b", "x")
+    taken: list[list[bytes]] = [[] for _ in range(4)]
+
+    def take(into):
+        for _ in range(250):
+            into.append(pad_bytes(sequence.take(), 16))
+
+    join([start(f"taker {i}", lambda into=into: take(into)) for i, into in enumerate(taken)])
+    pads = [pad for some in taken for pad in some]
+    assert len(pads) == len(set(pads)) == 1000
+
+
+class FixedPad:
+    """A pad whose number is written in the docstring."""
+
+    def __init__(self, value, sign):
+        self._step = np.uint8(value * sign % 256)
+
+    def apply(self, values):
+        values += self._step
+
+
+def test_the_worked_example_of_the_docstring(monkeypatch):
+    pads = {frozenset("ab"): 200, frozenset("ac"): 17, frozenset("bc"): 90}
+
+    class FixedSequence:
+        def __init__(self, keys, peer, *purpose):
+            self._value = pads[frozenset((keys.me, peer))]
+            self._sign = 1 if keys.me < peer else -1
+
+        def take(self):
+            return FixedPad(self._value, self._sign)
+
+    monkeypatch.setattr("vertikal.secure.pads.PadSequence", FixedSequence)
+    holds = {"a": 5, "b": 6, "c": 7}
+    tape = Tape()
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes("abc").items()}
+
+    def program(mesh):
+        keys = PairKeys(mesh.me, "job", {})
+        summation = PaddedSum(mesh, keys, ("a", "b", "c"), "example", "star")
+        return summation.sum(np.array([holds[mesh.me]], np.uint8), "c")
+
+    got = run(ends, program).unwrap()
+    assert got["c"].tolist() == [18]
+    sent = {frame.header.sender: frame.payload().tolist() for frame in tape}
+    assert sent == {"a": [222], "b": [152]}
+
+
+def test_the_party_whose_name_comes_first_adds():
+    """Whatever the order of the group: both ends must decide alike."""
+    assert PadSequence(PairKeys("a", "j", {"b": KEY}), "b")._sign == 1
+    assert PadSequence(PairKeys("b", "j", {"a": KEY}), "a")._sign == -1
+
+
+@pytest.mark.parametrize("shape", ["star", "tree", "cycle"])
+def test_a_sum_among_four_parties_sends_three_messages_of_its_own_size(shape):
+    tape = Tape()
+    names = ("a", "b", "c", "d")
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(names).items()}
+
+    def program(mesh):
+        shared = {peer: bytes([ord(mesh.me) ^ ord(peer)] * 32) for peer in mesh.peers}
+        summation = PaddedSum(mesh, PairKeys(mesh.me, "j", shared), names, "x", shape)
+        return summation.sum(np.ones(100, np.uint8), "b")
+
+    assert run(ends, program).unwrap()["b"].tolist() == [4] * 100
+    assert [frame.payload_size for frame in tape] == [100] * 3
+    assert len({frame.header.tag for frame in tape}) == 1
