@@ -25,7 +25,7 @@ $(BIN)/python:
 	@$(PIP) -e ".[fast,dev]"
 	@touch .venv/.installed $@
 
-demo: .venv/.installed  ## train on two parties in one process, and show who learned what
+demo: .venv/.installed  ## train on three parties in one process, and show who learned what
 	@$(BIN)/vertikal demo
 
 test: lint type pytest  ## lint, types, all but the slow tests, 100 % coverage of secure/ and mesh/

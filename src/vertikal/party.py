@@ -217,6 +217,8 @@ class Party:
         followed: ``offsets`` (D,), which ``phases`` contain, are taken out again, all but one
         party's.
         """
+        if len(self.parties) == 1:
+            return phases
         summation = self._sum(self.parties, disclosure.name)
         with self._mesh.under(disclosure):
             if isinstance(summation, TwoTreesSum):
@@ -230,7 +232,7 @@ class Party:
             return values
         # The total itself travels in the open among those who are to learn it.
         opened = replace(disclosure, what=f"the total of the {disclosure.name}", masked=False)
-        return np.asarray(self.broadcast(total, group, opened))
+        return np.array(self.broadcast(total, group, opened))
 
     def broadcast(
         self, payload: Payload | None, group: tuple[str, ...], disclosure: Disclosure

@@ -252,7 +252,7 @@ def test_the_stochastic_solver_learns(precondition):
 
 
 def test_the_preconditioned_step_by_hand():
-    """One step of one block: −γ·(C + εI)⁻¹·g with C and g of the batch."""
+    """One step of one block: −γ·(C + εI)⁻¹·g with C and g of the batch, C shrunk by F/2B."""
     model = make(
         solver="dsg",
         steps=1,
@@ -268,7 +268,8 @@ def test_the_preconditioned_step_by_hand():
     features = pooled_features(model, X)[rows][:, :5]
     gradient = features.T @ (-2 * np.where(Y[rows] == 1, 1.0, -1.0)) / 30
     covariance = features.T @ features / 30
-    ridge = 1e-3 * np.trace(covariance) / 5
+    shrinkage = 0.5 * 5 / 30
+    ridge = shrinkage * np.trace(covariance) / 5
     expected = -0.4 * np.linalg.solve(covariance + ridge * np.eye(5), gradient)
     found = model.shards_["bank"].coefficients[:, 0]
     np.testing.assert_allclose(found[:5], expected, rtol=1e-9)

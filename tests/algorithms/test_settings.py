@@ -96,4 +96,5 @@ def test_automatic_step_sizes():
     assert step_size_of(make(samples=64, features=64)) == 4.0
     assert step_size_of(make(samples=1024, features=64)) == 4.0
     assert step_size_of(make(samples=1, features=1)) == pytest.approx(1 / 16)
-    assert step_size_of(make(precondition=True, samples=512)) == 0.5
+    assert step_size_of(make(loss="square")) == 0.5
+    assert step_size_of(make(precondition=True, samples=512)) == 2.0

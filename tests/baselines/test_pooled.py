@@ -15,8 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 from vertikal import FDSKLClassifier
 from vertikal.baselines import PooledKernelClassifier
-from vertikal.baselines.float_operator import FloatOperator
-from vertikal.baselines.pooled_features import Draw, FloatFeatures, PhaseFeatures
+from vertikal.baselines.pooled_features import CosineMap, Draw, gather, phase_map
 from vertikal.data.prepare import learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -43,8 +42,8 @@ def test_features_approximate_the_kernel(name: str, exact: Any, form: str) -> No
     X = np.random.default_rng(0).standard_normal((60, 3))
     scaling = learn_scaling(table(X), None)
     draw = Draw.of(kernel_named(name), 3, 8192, 1.5, seed=1)
-    maps = PhaseFeatures(draw, scaling, 16) if form == "phases" else FloatFeatures(draw, scaling)
-    features = maps.features(X)
+    made = phase_map(draw, scaling, 16) if form == "phases" else CosineMap(draw, scaling)
+    features = made.decode(made.local(X), np.float64)
     error = features @ features.T - exact(X)
     assert abs(error.mean()) < 0.01
     assert np.abs(error).max() < 0.08
@@ -55,19 +54,22 @@ def test_the_two_forms_are_the_same_features(scale: str | None) -> None:
     X = np.random.default_rng(0).gamma(2.0, 3.0, (500, 5))
     scaling = learn_scaling(table(X), scale)
     draw = Draw.of(kernel_named("gaussian"), 5, 64, 4.0, seed=1)
-    phases = PhaseFeatures(draw, scaling, 32).features(X)
-    floats = FloatFeatures(draw, scaling).features(X)
+    made = phase_map(draw, scaling, 32)
+    phases = made.decode(made.local(X), np.float64)
+    floats = CosineMap(draw, scaling).local(X)
     assert floats.dtype == np.float32
     np.testing.assert_allclose(phases, floats, atol=2e-6)
-    flat = FloatFeatures(draw, scaling).features(sparse.csr_array(X))
+    flat = CosineMap(draw, scaling).local(sparse.csr_array(X))
     np.testing.assert_allclose(phases, flat, atol=2e-6)
 
 
 @pytest.mark.parametrize("shape", [(300, 7), (2100, 2050)], ids=["small", "large"])
-def test_float_operator_multiplies(shape: tuple[int, int]) -> None:
+def test_the_operator_of_plain_cosines_multiplies(shape: tuple[int, int]) -> None:
     generator = np.random.default_rng(0)
-    matrix = generator.standard_normal(shape).astype(np.float32)
-    operator = FloatOperator(matrix, threads=2)
+    X = generator.standard_normal((shape[0], 3))
+    draw = Draw.of(kernel_named("gaussian"), 3, shape[1], 2.0, seed=0)
+    made = CosineMap(draw, learn_scaling(table(X), None))
+    matrix, operator = made.local(X), gather(made, table(X))
     a, r = generator.standard_normal((shape[1], 2)), generator.standard_normal((shape[0], 2))
     some, part = np.array([5, 1, 250]), slice(2, 6)
     assert (operator.rows, operator.width) == shape

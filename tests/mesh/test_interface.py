@@ -34,11 +34,20 @@ def test_the_default_deadline_is_finite():
         ({"deadline": -1.0}, "deadline must be a positive number of seconds, got -1.0"),
         ({"deadline": float("nan")}, "deadline must be a positive number of seconds, got nan"),
         ({"deadline": float("inf")}, "deadline must be a positive number of seconds, got inf"),
+        ({"deadline": 1e12}, "deadline must be a positive number of seconds, got 1"),
+        ({"deadline": "5"}, "deadline must be a positive number of seconds, got '5'"),
+        ({"deadline": True}, "deadline must be a positive number of seconds, got True"),
     ],
 )
 def test_what_is_refused(arguments, said):
     with pytest.raises(InputError, match=said):
         mesh(**arguments)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("inf"), 1e12, "5", True])
+def test_timeouts_that_do_not_end_or_do_not_begin_are_refused(timeout):
+    with pytest.raises(InputError, match="timeout must be a positive number of seconds, got"):
+        mesh().recv("b", "x", timeout)
 
 
 def test_a_timeout_that_is_no_number_is_refused():

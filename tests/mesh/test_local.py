@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import numpy as np
@@ -17,7 +18,7 @@ def until_waiting(ends, *names):
     hub = next(iter(ends.values()))._hub
     for _ in range(2000):
         with hub.changed:
-            if all(name in hub.waits for name in names):
+            if {name for name, _ in hub.waits} >= set(names):
                 return
         time.sleep(0.005)
     pytest.fail(f"{names} never waited")
@@ -57,15 +58,16 @@ def test_the_silent_party_at_the_end_of_the_chain_is_named():
 
 def test_a_chain_that_ends_at_a_party_that_is_done_says_so():
     ends = local_meshes("abc", deadline=30.0)
-    ends["b"].send("c", "x", {})
     thread = start("b", lambda: stopped_wait(ends, "b", "a", "never"))
     until_waiting(ends, "b")
     ends["c"].close()
     hub = ends["a"]._hub
     with hub.changed:
-        assert hub.chain("c") == "c has ended"
-        assert hub.chain("b").startswith("b waits for a ('never', 0.")
-        assert hub.chain("b").endswith(" s); a has sent nothing")
+        (wait,) = hub.waits.values()
+        assert hub.chain("c", None) == "c has ended"
+        assert re.fullmatch(
+            r"b waits for a \('never', \d+\.\d s\); a has sent nothing", hub.chain("b", wait)
+        )
     ends["c"].fail("over")
     join([thread])
 
@@ -158,13 +160,3 @@ def test_each_of_two_waits_of_one_party_shows_its_own_peer():
     for peer in "bc":
         assert isinstance(raised[peer], DeadlineExceeded)
         assert f"a waits for {peer} ('x'" in str(raised[peer])
-
-
-def test_a_very_long_wait_is_just_a_wait():
-    """Longer than the operating system can wait in one go."""
-    ends = local_meshes("ab")
-    thread = start("b", lambda: (time.sleep(0.05), ends["b"].send("a", "x", {"late": 1})))
-    try:
-        assert ends["a"].recv("b", "x", 1e12) == {"late": 1}
-    finally:
-        join([thread])

@@ -169,6 +169,8 @@ def test_all_dtypes_have_little_endian_bytes(dtype):
         (raw_frame(fields(receiver="b\n"), b"xy"), "receiver must have 1 to 64"),
         (raw_frame(fields(tag="\x00"), b"xy"), r"tag must have 1 to 200 .*'\\x00'"),
         (raw_frame(fields(tag="\x7f"), b"xy"), "tag must have 1 to 200"),
+        (raw_frame(fields(tag="a\x85b"), b"xy"), "tag must have 1 to 200"),
+        (raw_frame(fields(sender="bank\u202eknab"), b"xy"), "sender must have 1 to 64"),
         (raw_frame(fields(tag="\x1b[2J"), b"xy"), "tag must have 1 to 200"),
         (raw_frame(fields(tag="x" * 201), b"xy"), "tag must have 1 to 200"),
     ],

@@ -41,8 +41,8 @@ def draw_integers(key: bytes, count: int, bits: int, number: int = 1) -> list[in
 
 
 def draw_reals(key: bytes, count: int) -> list[float]:
-    """Reals in (0, 1), from the 53 highest bits of 64."""
-    return [((word >> 11) + 0.5) * 2.0**-53 for word in draw_integers(key, count, 64, number=0)]
+    """Reals in (0, 1), from the 52 highest bits of 64."""
+    return [((word >> 12) + 0.5) * 2.0**-52 for word in draw_integers(key, count, 64, number=0)]
 
 
 def seeds(shard: Any, owner: str) -> dict[str, bytes]:

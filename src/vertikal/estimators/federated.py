@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -210,7 +211,8 @@ class FederatedKernelEstimator(BaseEstimator):
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
             )
         timeout = _plain(self.timeout)
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
             raise InputError.of("timeout", "a positive number of seconds", timeout)
         return FdsklSettings(
             parties=parties,

@@ -9,6 +9,7 @@ dtypes, lengths and deadlines are checked, and traffic counted, in one place; it
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ class Mesh(ABC):
             raise InputError.of("me", f"one of the parties {list(parties)}", me)
         if len(set(parties)) != len(parties):
             raise InputError.of("parties", "distinct names", list(parties))
-        if not deadline > 0:
+        if not _is_seconds(deadline) or deadline == 0:
             raise InputError.of("deadline", "a positive number of seconds", deadline)
         self.me = me
         self.parties = parties
@@ -90,7 +91,11 @@ class Mesh(ABC):
         read-only.
         """
         self._check_peer(from_)
-        frame = self._get(from_, tag, self.deadline if timeout is None else timeout)
+        if timeout is None:
+            timeout = self.deadline
+        if not _is_seconds(timeout):
+            raise InputError.of("timeout", "a number of seconds, not negative", timeout)
+        frame = self._get(from_, tag, timeout)
         self.traffic.received(frame.size)
         return frame.payload()
 
@@ -133,3 +138,9 @@ class Mesh(ABC):
     @abstractmethod
     def fail(self, reason: str) -> None:
         """Say that this party stops because of ``reason``; the others' waits end at once."""
+
+
+def _is_seconds(value: object) -> bool:
+    """Whether a wait of this length has an end."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 <= value < math.inf  # type: ignore[operator]

@@ -37,20 +37,21 @@ class _Hub:
     changed: threading.Condition = field(default_factory=threading.Condition)
     boxes: dict[tuple[str, str, str], deque[Frame]] = field(default_factory=dict)
     load: dict[tuple[str, str], int] = field(default_factory=dict)
-    waits: dict[str, _Wait] = field(default_factory=dict)
+    waits: dict[tuple[str, int], _Wait] = field(default_factory=dict)
+    """By party and thread: a party may wait for several things at once."""
     ended: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
-    def chain(self, name: str) -> str:
-        """Who waits for whom, from ``name`` on: 'a waits for b (2.0 s), b is busy'."""
+    def chain(self, name: str, wait: _Wait | None) -> str:
+        """Who waits for whom, from this wait on: 'a waits for b (2.0 s); b has sent nothing'."""
         links, seen = [], set()
-        while name in self.waits and name not in seen:
+        while wait is not None and name not in seen:
             seen.add(name)
-            wait = self.waits[name]
             links.append(
                 f"{name} waits for {wait.peer} ({wait.what}, {self.now() - wait.since:.1f} s)"
             )
             name = wait.peer
+            wait = next((other for (who, _), other in self.waits.items() if who == name), None)
         end = f"{name} {self.ended[name]}" if name in self.ended else f"{name} has sent nothing"
         return "; ".join([*links, end])
 
@@ -91,7 +92,8 @@ class LocalMesh(Mesh):
     def _wait_until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
         hub = self._hub
         since = hub.now()
-        hub.waits[self.me] = _Wait(peer, what, since)
+        key, wait = (self.me, threading.get_ident()), _Wait(peer, what, since)
+        hub.waits[key] = wait
         try:
             while not ready():
                 others = {name: why for name, why in hub.failed.items() if name != self.me}
@@ -110,11 +112,11 @@ class LocalMesh(Mesh):
                 if left <= 0:
                     raise DeadlineExceeded(
                         f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
-                        f"{hub.chain(self.me)}"
+                        f"{hub.chain(self.me, wait)}"
                     )
                 hub.changed.wait(min(left, threading.TIMEOUT_MAX))
         finally:
-            del hub.waits[self.me]
+            del hub.waits[key]
 
     def close(self) -> None:
         with self._hub.changed:

@@ -14,7 +14,6 @@ anything is allocated. Dtypes come from an allow-list; no object is ever built b
 from __future__ import annotations
 
 import math
-import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,8 +44,6 @@ DTYPES = {
     )
 }
 """What an array may consist of."""
-
-_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,7 +116,9 @@ def frame(
         header = Header(sender, receiver, tag, "record")
         try:
             body = _encode(dict(payload))
-        except (TypeError, ValueError, OverflowError) as error:
+            # What the other end could not read is not written.
+            _decode_record(body)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise WireError(f"{tag!r}: {error}") from None
     size = body.nbytes if isinstance(body, np.ndarray) else len(body)
     check(header, size)
@@ -136,7 +135,7 @@ def check(header: Header, payload_size: int) -> None:
         ("receiver", header.receiver, MAX_NAME),
         ("tag", header.tag, MAX_TAG),
     ):
-        if len(text) > limit or not _NAME.fullmatch(text):
+        if not 0 < len(text) <= limit or not text.isprintable():
             raise WireError(
                 f"{field} must have 1 to {limit} printable characters, got {text[:80]!r}"
             )
@@ -150,9 +149,16 @@ def check(header: Header, payload_size: int) -> None:
         return
     if header.dtype not in DTYPES:
         raise WireError(f"{header.tag!r}: dtype {header.dtype!r} is not allowed")
-    if len(header.shape) > MAX_DIMENSIONS or any(n < 0 for n in header.shape):
+    itemsize = DTYPES[header.dtype].itemsize
+    # An axis of length zero must not hide others that no array can have.
+    extent = math.prod(max(1, n) for n in header.shape) * itemsize
+    if (
+        len(header.shape) > MAX_DIMENSIONS
+        or any(n < 0 for n in header.shape)
+        or (0 in header.shape and extent > MAX_PAYLOAD)
+    ):
         raise WireError(f"{header.tag!r}: shape {header.shape} is not allowed")
-    expected = math.prod(header.shape) * DTYPES[header.dtype].itemsize
+    expected = math.prod(header.shape) * itemsize
     if expected != payload_size:
         raise WireError(
             f"{header.tag!r}: {header.dtype} {header.shape} has {expected} bytes, "

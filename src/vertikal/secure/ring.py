@@ -59,6 +59,7 @@ class Ring:
 
     def wrap(self, steps: Array) -> Array:
         """Angles already measured in ring steps, rounded half to even, mod 2^k."""
+        steps = np.asarray(steps, np.float64)
         lowest, highest = (steps.min(), steps.max()) if steps.size else (0.0, 0.0)
         check_steps(float(lowest), float(highest))
         shifted = (steps + ROUNDER).view(np.uint64)
@@ -69,7 +70,8 @@ class Ring:
 
     def decode_angles(self, phases: Array) -> Array:
         """Radians in [0, 2π), double precision."""
-        return phases.astype(np.float64) / self.steps
+        # A double cannot hold all of 64 bits: it may round up to a whole turn, which is excluded.
+        return np.minimum(phases.astype(np.float64) / self.steps, math.nextafter(2 * math.pi, 0))
 
     def encode_reals(self, values: Array, fraction_bits: int, summands: int) -> Array:
         """Fixed point: round(x · 2^fraction_bits) mod 2^k, in two's complement.
@@ -105,14 +107,15 @@ class Ring:
 
     def decode_wide(self, elements: Array) -> Array:
         """The numbers that `encode_wide` wrote, or their sum."""
-        high = self.decode_reals(np.ascontiguousarray(elements[..., 0]), WIDE_HIGH)
-        low = self.decode_reals(np.ascontiguousarray(elements[..., 1]), WIDE_LOW)
+        high = self.decode_reals(np.array(elements[..., 0]), WIDE_HIGH)
+        low = self.decode_reals(np.array(elements[..., 1]), WIDE_LOW)
         return np.asarray(high + low)
 
     def largest_real(self, fraction_bits: int, summands: int) -> float:
         """The largest magnitude of which ``summands`` can be added without leaving the range."""
-        # One bit of a double's 53 is kept back so that rounding cannot step over the edge.
-        return math.nextafter(2.0 ** (self.bits - 1 - fraction_bits) / summands, 0.0) * (1 - 2**-40)
+        # Each summand may be rounded up by half a unit; the last factor allows for the division.
+        units = (2.0 ** (self.bits - 1) - 1) / summands - 0.5
+        return max(0.0, math.ldexp(units * (1 - 2.0**-40), -fraction_bits))
 
 
 def check_steps(lowest: float, highest: float) -> None:

@@ -9,14 +9,14 @@ party receives in both trees, no combination of it is free of masks, except the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, permutations, product
+from itertools import permutations, product
 
 import numpy as np
 
 from vertikal.errors import SecrecyError
 from vertikal.mesh.collectives import Tree, cycle, host, leaves, tree
 
-_TRIES = 3000
+_FEW = 4
 
 
 def subtrees(node: Tree) -> Iterator[frozenset[str]]:
@@ -69,6 +69,7 @@ def unmasked_sums(first: Tree, second: Tree, party: str) -> int:
 def safe(first: Tree, second: Tree) -> bool:
     """Totally different, and nobody can unmask more than the receiver's own total.
 
+    FDSKL Lemma 8 claims the second of the first; it does not follow, so both are checked.
     The total is free of masks only where the second tree spans all parties of the first.
     """
     if shared_subtrees(first, second):
@@ -87,11 +88,10 @@ def masking_trees(parties: Sequence[str], without: str | None = None) -> tuple[T
     two parties that take part in both.
     """
     root, *others = parties
-    orders = [order for order in islice(permutations(others), 24)]
-    for shape, order in product((tree, cycle), orders):
+    for shape, order in product((tree, cycle), _orders(others)):
         first = shape((root, *order))
         rest = [name for name in order if name != without]
-        for form, again in product((tree, cycle), islice(permutations(rest), _TRIES)):
+        for form, again in product((tree, cycle), _orders(rest)):
             second = form((root, *again))
             if safe(first, second):
                 return first, second
@@ -99,3 +99,12 @@ def masking_trees(parties: Sequence[str], without: str | None = None) -> tuple[T
         f"masking='trees': no two trees over {list(parties)} are totally different (FDSKL "
         "Definition 2) and hide every part; use masking='pads', or at least three parties"
     )
+
+
+def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Some orders of the names, as unlike each other as a few can be; all of them while few."""
+    if len(names) <= _FEW:
+        return list(permutations(names))
+    turned = [(*names[i:], *names[:i]) for i in range(len(names))]
+    spread = [tuple(names[i::2]) + tuple(names[1 - i :: 2]) for i in (0, 1)]
+    return [*spread, *turned, tuple(reversed(names))]
