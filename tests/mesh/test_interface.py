@@ -34,7 +34,6 @@ def test_the_default_deadline_is_finite():
         ({"deadline": -1.0}, "deadline must be a positive number of seconds, got -1.0"),
         ({"deadline": float("nan")}, "deadline must be a positive number of seconds, got nan"),
         ({"deadline": float("inf")}, "deadline must be a positive number of seconds, got inf"),
-        ({"deadline": 1e12}, "deadline must be a positive number of seconds, got 1"),
         ({"deadline": "5"}, "deadline must be a positive number of seconds, got '5'"),
         ({"deadline": True}, "deadline must be a positive number of seconds, got True"),
     ],
@@ -44,20 +43,15 @@ def test_what_is_refused(arguments, said):
         mesh(**arguments)
 
 
-@pytest.mark.parametrize("timeout", [0, -1.0, float("inf"), 1e12, "5", True])
-def test_timeouts_that_do_not_end_or_do_not_begin_are_refused(timeout):
-    with pytest.raises(InputError, match="timeout must be a positive number of seconds, got"):
-        mesh().recv("b", "x", timeout)
-
-
-def test_a_timeout_that_is_no_number_is_refused():
+@pytest.mark.parametrize("timeout", [-1.0, float("inf"), float("nan"), "5", True])
+def test_timeouts_that_are_no_time_are_refused(timeout):
     """Not a number is neither before nor after any moment: such a wait would never end."""
     ends = local_meshes("ab")
     raised = []
 
     def waiting():
         try:
-            ends["a"].recv("b", "x", float("nan"))
+            ends["a"].recv("b", "x", timeout)
         except Exception as error:
             raised.append(error)
 
@@ -67,4 +61,4 @@ def test_a_timeout_that_is_no_number_is_refused():
     thread.join(10.0)
     (error,) = raised
     assert isinstance(error, InputError)
-    assert "timeout must be" in str(error)
+    assert "timeout must be a number of seconds" in str(error)

@@ -160,3 +160,13 @@ def test_each_of_two_waits_of_one_party_shows_its_own_peer():
     for peer in "bc":
         assert isinstance(raised[peer], DeadlineExceeded)
         assert f"a waits for {peer} ('x'" in str(raised[peer])
+
+
+def test_a_very_long_wait_is_just_a_wait():
+    """Longer than the operating system can wait in one go."""
+    ends = local_meshes("ab")
+    thread = start("b", lambda: (time.sleep(0.05), ends["b"].send("a", "x", {"late": 1})))
+    try:
+        assert ends["a"].recv("b", "x", 1e12) == {"late": 1}
+    finally:
+        join([thread])

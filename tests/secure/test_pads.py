@@ -16,7 +16,11 @@ from vertikal.secure.agreement import PairKeys
 from vertikal.secure.pads import OneTimePad, PaddedSum, PadSequence
 
 KEY = bytes(range(32))
-KEYS = PairKeys("a", "job", {"b": KEY, "c": bytes(32)})
+
+
+def fresh_keys():
+    """The keys of one run, nothing claimed yet."""
+    return PairKeys("a", "job", {"b": KEY, "c": bytes(32)})
 
 
 def pad_bytes(pad, count=64):
@@ -68,25 +72,36 @@ def test_values_that_cannot_be_masked_in_place_are_refused(values):
 
 
 def test_a_sequence_never_repeats_a_pad():
-    sequence = PadSequence(KEYS, "b", "x")
+    keys = fresh_keys()
+    sequence = PadSequence(keys, "b", "x")
     pads = [pad_bytes(sequence.take()) for _ in range(200)]
     assert len(set(pads)) == 200
     assert pads[:3] == [
-        prg.uniform_words(KEYS.key("b", "pads", "x"), number, (64,), np.uint8).tobytes()
+        prg.uniform_words(keys.key("b", "pads", "x"), number, (64,), np.uint8).tobytes()
         for number in range(3)
     ]
 
 
 def test_sequences_of_other_peers_and_purposes_are_others():
+    keys = fresh_keys()
     sequences = [
-        PadSequence(KEYS, "b"),
-        PadSequence(KEYS, "b", "x"),
-        PadSequence(KEYS, "b", "xy"),
-        PadSequence(KEYS, "b", "x", "y"),
-        PadSequence(KEYS, "c", "x"),
+        PadSequence(keys, "b"),
+        PadSequence(keys, "b", "x"),
+        PadSequence(keys, "b", "xy"),
+        PadSequence(keys, "b", "x", "y"),
+        PadSequence(keys, "c", "x"),
         PadSequence(PairKeys("a", "job 2", {"b": KEY}), "b", "x"),
     ]
     assert len({pad_bytes(sequence.take()) for sequence in sequences}) == len(sequences)
+
+
+def test_two_sequences_for_one_purpose_are_refused():
+    """They would hand out the same pads."""
+    keys = fresh_keys()
+    PadSequence(keys, "b", "x")
+    with pytest.raises(PadReused, match="the key with b for .* is in use already"):
+        PadSequence(keys, "b", "x")
+    assert PadSequence(fresh_keys(), "b", "x").take() is not None
 
 
 def test_the_pads_of_a_pair_cancel():
@@ -114,11 +129,11 @@ def test_the_pads_of_a_pair_cancel():
 )
 def test_a_sequence_cannot_be_copied(duplicate):
     with pytest.raises(PadReused, match="cannot be copied"):
-        duplicate(PadSequence(KEYS, "b", "x"))
+        duplicate(PadSequence(fresh_keys(), "b", "x"))
 
 
 def test_threads_that_take_pads_at_once_get_different_ones():
-    sequence = PadSequence(KEYS, "b", "x")
+    sequence = PadSequence(fresh_keys(), "b", "x")
     taken: list[list[bytes]] = [[] for _ in range(4)]
 
     def take(into):
@@ -130,35 +145,30 @@ def test_threads_that_take_pads_at_once_get_different_ones():
     assert len(pads) == len(set(pads)) == 1000
 
 
-class FixedPad:
-    """A pad whose number is written in the docstring."""
-
-    def __init__(self, value, sign):
-        self._step = np.uint8(value * sign % 256)
-
-    def apply(self, values):
-        values += self._step
-
-
 def test_the_worked_example_of_the_docstring(monkeypatch):
-    pads = {frozenset("ab"): 200, frozenset("ac"): 17, frozenset("bc"): 90}
+    group = ("a", "b", "c")
+    secrets = {"ab": bytes([1] * 32), "ac": bytes([2] * 32), "bc": bytes([3] * 32)}
+    shared = {
+        name: {other: secrets["".join(sorted(name + other))] for other in group if other != name}
+        for name in group
+    }
+    pads = {}
+    for pair, value in {"ab": 200, "ac": 17, "bc": 90}.items():
+        keys = PairKeys(pair[0], "job", shared[pair[0]])
+        pads[keys.key(pair[1], "pads", "example", *group)] = value
 
-    class FixedSequence:
-        def __init__(self, keys, peer, *purpose):
-            self._value = pads[frozenset((keys.me, peer))]
-            self._sign = 1 if keys.me < peer else -1
+    def fixed(context, out):
+        out[:] = bytes([pads[context]]) * len(out)
 
-        def take(self):
-            return FixedPad(self._value, self._sign)
-
-    monkeypatch.setattr("vertikal.secure.pads.PadSequence", FixedSequence)
+    monkeypatch.setattr("vertikal.secure.pads.keystream", lambda key, number: key)
+    monkeypatch.setattr("vertikal.secure.pads.expand_into", fixed)
     holds = {"a": 5, "b": 6, "c": 7}
     tape = Tape()
-    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes("abc").items()}
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(group).items()}
 
     def program(mesh):
-        keys = PairKeys(mesh.me, "job", {})
-        summation = PaddedSum(mesh, keys, ("a", "b", "c"), "example", "star")
+        keys = PairKeys(mesh.me, "job", shared[mesh.me])
+        summation = PaddedSum(mesh, keys, group, "example", "star")
         return summation.sum(np.array([holds[mesh.me]], np.uint8), "c")
 
     got = run(ends, program).unwrap()

@@ -78,10 +78,13 @@ class PhasePass:
         """The map of this label party's own directions."""
         return self._blocks[self._party.name].feature_map
 
-    def stream(self, rows: Array) -> Iterator[tuple[slice, Array | None]]:
+    def stream(
+        self, rows: Array, into: Array | None = None
+    ) -> Iterator[tuple[slice, Array | None]]:
         """Sum the phases of these rows; yields (positions, own directions' phases) block by block.
 
-        At a feature party the phases are None: it only contributes.
+        At a feature party the phases are None: it only contributes. ``into`` (rows, own width) lets
+        a label party have its sums written there.
         """
         for start in range(0, len(rows), self.height):
             where = slice(start, min(start + self.height, len(rows)))
@@ -92,11 +95,15 @@ class PhasePass:
             columns = self._party.table.block(run if contiguous else wanted)
             mine = None
             for owner, block in self._blocks.items():
-                with self._party.naming("phases"):
-                    phases = block.feature_map.local(columns)
+                own = owner == self._party.name
+                place = into[where] if own and into is not None else None
+                with self._party.naming("columns"):
+                    phases = block.feature_map.local(columns, place)
                 total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
-                if owner == self._party.name:
+                if own:
                     mine = total
+                    if place is not None and total is not place:
+                        place[:] = total
             self._party.clock.advance(where.stop - where.start)
             yield where, mine
 
@@ -109,9 +116,8 @@ class PhasePass:
         cache: Array | None = None
         if party.has_labels:
             cache = np.empty((kept, self.own.width), self.own.ring.dtype)
-        for where, phases in self.stream(np.arange(kept)):
-            if cache is not None and phases is not None:
-                cache[where] = phases
+        for _ in self.stream(np.arange(kept), cache):
+            pass
         if cache is None:
             return None
         return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)

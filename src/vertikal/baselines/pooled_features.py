@@ -62,13 +62,13 @@ class CosineMap(FeatureMap):
         self._angles = 2 * np.pi * draw.turns - centre @ self._directions
         self._norm = np.float32(np.sqrt(2 / self.width))
 
-    def local(self, block: Block) -> Array:
+    def local(self, block: Block, out: Array | None = None) -> Array:
         dense = (
             block.toarray() if sparse.issparse(block) and block.nnz > 0.05 * block.size else block
         )
         # Reduced in double precision: single precision loses large angles.
         angles = np.mod(np.asarray(dense @ self._directions) + self._angles, 2 * np.pi)
-        features = np.cos(angles.astype(np.float32))
+        features = np.cos(angles.astype(np.float32), out=out)
         features *= self._norm
         return np.asarray(features)
 
@@ -82,7 +82,7 @@ def gather(feature_map: FeatureMap, table: Table) -> OpenOperator:
     elements = np.empty((table.rows, feature_map.width), sample.dtype)
 
     def work(span: slice) -> None:
-        elements[span] = feature_map.local(table.block(span))
+        feature_map.local(table.block(span), elements[span])
 
     side_by_side(work, _spans(table, feature_map.width * elements.itemsize), cores())
     return OpenOperator(feature_map, table.rows, elements)

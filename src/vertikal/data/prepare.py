@@ -38,11 +38,17 @@ def check_columns(table: Table, *, varying: bool) -> None:
 
     A sparse column may be empty, as words in a sample of texts are.
     """
-    lowest, highest = np.full(table.width, np.inf), np.full(table.width, -np.inf)
-    for span in table.spans(_HEIGHT):
-        low, high = _bounds(table.block(span))
-        lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
-        _check_finite(table, low, high)
+    check_bounds(table, *column_bounds(table.raw(slice(None))), varying=varying)
+
+
+def column_bounds(values: Block) -> tuple[Array, Array]:
+    """The smallest and largest cell of each column; NaN where a column has one."""
+    return _bounds(values)
+
+
+def check_bounds(table: Table, lowest: Array, highest: Array, *, varying: bool) -> None:
+    """As `check_columns`, where the bounds of the columns are known already."""
+    _check_finite(table, lowest, highest)
     constant = lowest == highest
     if varying and constant.any() and not table.is_sparse:
         column = int(np.argmax(constant))

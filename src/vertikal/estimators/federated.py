@@ -20,7 +20,7 @@ from vertikal.algorithms import fdskl
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.clock import Observer
-from vertikal.data.prepare import check_columns
+from vertikal.data.prepare import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.columns import assign_columns, choose_label_parties, cut, refuse_text
@@ -107,8 +107,7 @@ class FederatedKernelEstimator(BaseEstimator):
         names = None if names is None else [str(name) for name in names]
         assigned = assign_columns(self.parties, self.n_features_in_, names)
         tables = cut(X, assigned, names)
-        for table in tables.values():
-            check_columns(table, varying=True)
+        _check_tables(tables, X, assigned, varying=True)
         base, seed = self._randomness()
         settings = self._settings(tuple(tables), targets.shape[1], seed)
         self._warn_of_shared_directions()
@@ -153,8 +152,7 @@ class FederatedKernelEstimator(BaseEstimator):
         X = self._validate(X, reset=False)
         names = getattr(self, "feature_names_in_", None)
         tables = cut(X, self.columns_, None if names is None else [str(name) for name in names])
-        for table in tables.values():
-            check_columns(table, varying=False)
+        _check_tables(tables, X, self.columns_, varying=False)
         with self._observer() as observer:
             outcome = simulate(
                 self._federation(
@@ -279,6 +277,16 @@ class FederatedKernelEstimator(BaseEstimator):
 
     def _observer(self) -> ProgressBars:
         return ProgressBars(self.verbose)
+
+
+def _check_tables(
+    tables: Mapping[str, Table], X: Any, assigned: Mapping[str, list[int]], *, varying: bool
+) -> None:
+    """Every party's own check of its columns, by one look at all of them."""
+    lowest, highest = column_bounds(X)
+    for name, table in tables.items():
+        numbers = assigned[name]
+        check_bounds(table, lowest[numbers], highest[numbers], varying=varying)
 
 
 def _plain(value: Any) -> Any:

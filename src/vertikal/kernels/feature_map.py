@@ -28,8 +28,8 @@ class FeatureMap(ABC):
     width: int  # features of this block
 
     @abstractmethod
-    def local(self, block: Block) -> Array:
-        """This party's part: ring elements (rows, width), C-ordered, owned by the caller."""
+    def local(self, block: Block, out: Array | None = None) -> Array:
+        """This party's part: ring elements (rows, width), C-ordered, in ``out`` if given."""
 
     @abstractmethod
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:

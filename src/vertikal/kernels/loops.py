@@ -1,6 +1,7 @@
 """The hot loops over phases, once in NumPy and once compiled (extra ``fast``).
 
     wrap      rounds projections to phases, and says whether all were within range
+    project   projects and wraps rows with few cells that are not zero; None if there are too many
     decode    cos of a phase
     forward   Σ_j c_j cos(phase_ij), one number per row
     adjoint   Σ_i r_i cos(phase_ij), one number per direction
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 Array = npt.NDArray[Any]
 
@@ -36,6 +38,7 @@ class Loops(Protocol):
     """What both implementations offer. Phases are (rows, D) of any ring of at most 32 bits."""
 
     def wrap(self, steps: Array, offsets: Array, out: Array) -> bool: ...
+    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None: ...
     def decode(self, phases: Array, out: Array) -> None: ...
     def forward(self, phases: Array, coefficients: Array, out: Array) -> None: ...
     def adjoint(self, phases: Array, residuals: Array, out: Array) -> None: ...
@@ -57,6 +60,10 @@ class NumpyLoops:
             part += ROUNDER
             np.copyto(out[rows], part.view(np.uint64), casting="unsafe")
         return True
+
+    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None:
+        """Left to the matrix product."""
+        return None
 
     def decode(self, phases: Array, out: Array) -> None:
         """cos of each phase, float32."""
@@ -93,6 +100,19 @@ class CompiledLoops:
 
     def wrap(self, steps: Array, offsets: Array, out: Array) -> bool:
         return bool(self._code.wrap(steps, steps.view(np.uint64), offsets, out))
+
+    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None:
+        rows, columns = block.shape
+        flat = sparse.issparse(block)
+        filled = block.nnz if flat else np.count_nonzero(block)
+        # Measured: beyond about so many cells per row a matrix product is faster.
+        if filled > rows * (8 + 0.2 * columns):
+            return None
+        row = np.empty(steps.shape[1])
+        work = (steps, offsets, row, row.view(np.uint64), out)
+        if flat:
+            return bool(self._code.project_sparse(block.data, block.indices, block.indptr, *work))
+        return bool(self._code.project(np.ascontiguousarray(block), *work))
 
     def decode(self, phases: Array, out: Array) -> None:
         self._code.decode(_signed(phases), _unit(phases), out)

@@ -41,6 +41,50 @@ def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
     return strange >> np.uint64(52) == 0
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def project(block: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any) -> Any:
+    # ``row`` holds the projections of one row, ``bits`` is the same memory seen as integers. Cells
+    # that are zero, as in columns that stand for categories, cost nothing.
+    strange = np.uint64(0)
+    rows, columns = block.shape
+    width = len(row)
+    for i in range(rows):
+        for j in range(width):
+            row[j] = offsets[j]
+        for c in range(columns):
+            cell = block[i, c]
+            if cell != 0.0:
+                for j in range(width):
+                    row[j] += cell * steps[c, j]
+        for j in range(width):
+            row[j] += ROUNDER
+        for j in range(width):
+            strange |= bits[j] ^ _ROUNDER_BITS
+            out[i, j] = bits[j]
+    return strange >> np.uint64(52) == 0
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def project_sparse(
+    cells: Any, places: Any, starts: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any
+) -> Any:
+    strange = np.uint64(0)
+    width = len(row)
+    for i in range(len(starts) - 1):
+        for j in range(width):
+            row[j] = offsets[j]
+        for k in range(starts[i], starts[i + 1]):
+            cell, c = cells[k], places[k]
+            for j in range(width):
+                row[j] += cell * steps[c, j]
+        for j in range(width):
+            row[j] += ROUNDER
+        for j in range(width):
+            strange |= bits[j] ^ _ROUNDER_BITS
+            out[i, j] = bits[j]
+    return strange >> np.uint64(52) == 0
+
+
 @njit(cache=True, nogil=True, fastmath=_SUMS)
 def decode(phases: Any, unit: Any, out: Any) -> None:
     rows, columns = phases.shape

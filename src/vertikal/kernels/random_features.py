@@ -51,16 +51,20 @@ class FourierMap(FeatureMap):
         self._loops = loops
         self._table = np.cos(Ring(8).decode_angles(np.arange(256))) * self._norm
 
-    def local(self, block: Block) -> Array:
-        phases = np.empty((block.shape[0], self.width), self.ring.dtype)
-        height = max(16, _TILE // max(1, self.width))
-        for start in range(0, len(phases), height):
-            rows = slice(start, start + height)
-            steps = self._project(block[rows])
-            if not self._loops.wrap(steps, self._offsets, phases[rows]):
-                steps = self._project(block[rows]) + self._offsets
-                check_steps(float(steps.min()), float(steps.max()))
-                check_steps(-LIMIT, LIMIT)
+    def local(self, block: Block, out: Array | None = None) -> Array:
+        phases = np.empty((block.shape[0], self.width), self.ring.dtype) if out is None else out
+        within = self._loops.project(block, self._steps, self._offsets, phases)
+        if within is None:
+            height = max(16, _TILE // max(1, self.width))
+            spans = [slice(i, i + height) for i in range(0, len(phases), height)]
+            within = all(
+                self._loops.wrap(self._project(block[rows]), self._offsets, phases[rows])
+                for rows in spans
+            )
+        if not within:
+            steps = self._project(block) + self._offsets
+            check_steps(float(steps.min()), float(steps.max()))
+            check_steps(-LIMIT, LIMIT)
         return phases
 
     def _project(self, block: Block) -> Array:

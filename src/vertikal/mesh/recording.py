@@ -56,8 +56,8 @@ class RecordingMesh(Mesh):
         self.tape = tape
 
     def _put(self, to: str, frame: Frame) -> None:
-        self.tape.record(frame)
         self._inner._put(to, frame)
+        self.tape.record(frame)
 
     def _get(self, from_: str, tag: str, timeout: float) -> Frame:
         return self._inner._get(from_, tag, timeout)

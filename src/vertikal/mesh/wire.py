@@ -104,9 +104,10 @@ def frame(
     """A frame for ``payload``; refuses what `read` would refuse at the other end."""
     if isinstance(payload, np.ndarray):
         name = payload.dtype.name
-        if name not in DTYPES:
+        if name not in DTYPES or isinstance(payload, np.ma.MaskedArray):
             raise WireError(
-                f"{tag!r}: dtype {payload.dtype} may not travel; allowed: {list(DTYPES)}"
+                f"{tag!r}: {type(payload).__name__} of {payload.dtype} may not travel; allowed: "
+                f"plain arrays of {list(DTYPES)}"
             )
         header = Header(sender, receiver, tag, "array", name, payload.shape)
         array = np.ascontiguousarray(payload, DTYPES[name]).reshape(payload.shape).view()
@@ -122,10 +123,7 @@ def frame(
             raise WireError(f"{tag!r}: {error}") from None
     size = body.nbytes if isinstance(body, np.ndarray) else len(body)
     check(header, size)
-    header_bytes = _encode(header)
-    if len(header_bytes) > MAX_HEADER:
-        raise WireError(f"header of {len(header_bytes)} bytes, at most {MAX_HEADER} are allowed")
-    return Frame(header, header_bytes, body)
+    return Frame(header, _encode(header), body)
 
 
 def check(header: Header, payload_size: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from vertikal.errors import AgreementError
+from vertikal.errors import AgreementError, PadReused
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import PROTOCOL_VERSION
 from vertikal.secure.prg import KEY_BYTES, encode_words
@@ -53,6 +53,17 @@ class PairKeys:
     me: str
     job: str
     shared: Mapping[str, bytes]
+    _claimed: set[tuple[str, ...]] = field(default_factory=set, repr=False, compare=False)
+
+    def claim(self, peer: str, *purpose: str) -> bytes:
+        """As `key`, and once only: for keys that two users must not have.
+
+        Two sequences of pads under one key would hand out the same pads.
+        """
+        if (peer, *purpose) in self._claimed:
+            raise PadReused(f"{self.me}: the key with {peer} for {purpose} is in use already")
+        self._claimed.add((peer, *purpose))
+        return self.key(peer, *purpose)
 
     def key(self, peer: str, *purpose: str) -> bytes:
         """A 32-byte key that only this pair can derive, bound to job, pair and purpose."""
@@ -104,8 +115,8 @@ def _hello(mesh: Mesh, peer: str) -> Hello:
 
 
 def _compare(me: str, mine: Hello, peer: str, theirs: Hello) -> None:
-    for field, words in _COMPARED.items():
-        ours, other = getattr(mine, field), getattr(theirs, field)
+    for name, words in _COMPARED.items():
+        ours, other = getattr(mine, name), getattr(theirs, name)
         if ours != other:
             raise AgreementError(
                 f"{me}: {words} is {ours!r} here and {other!r} at {peer}; "

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -40,21 +41,35 @@ class OneTimePad:
 
     def apply(self, values: Array) -> None:
         """Add the pad to ``values``, or subtract it, in place."""
+        apply_all([self], values)
+
+    def spend(self) -> None:
+        """Mark the pad as used; a second time is refused."""
         if self._spent:
             raise PadReused("this pad has been applied already; a pad hides one message only")
         self._spent = True
-        flat = values.reshape(-1)
-        if flat.size and not np.shares_memory(flat, values):
-            raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
-        tile = np.empty(min(flat.size, TILE // flat.itemsize), flat.dtype)
-        for start in range(0, flat.size, tile.size or 1):
-            part = flat[start : start + tile.size]
-            pad = tile[: part.size]
-            expand_into(self._context, pad.view(np.uint8).data)
-            if self._subtract:
-                np.subtract(part, pad, out=part)
-            else:
-                np.add(part, pad, out=part)
+
+    def onto(self, part: Array, room: Array) -> None:
+        """Apply the next elements of the pad to ``part``, by way of ``room`` of the same size."""
+        expand_into(self._context, room.view(np.uint8).data)
+        if self._subtract:
+            np.subtract(part, room, out=part)
+        else:
+            np.add(part, room, out=part)
+
+
+def apply_all(pads: Sequence[OneTimePad], values: Array) -> None:
+    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all."""
+    flat = values.reshape(-1)
+    if flat.size and not np.shares_memory(flat, values):
+        raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
+    for pad in pads:
+        pad.spend()
+    room = np.empty(min(flat.size, TILE // flat.itemsize), flat.dtype)
+    for start in range(0, flat.size, room.size or 1):
+        part = flat[start : start + room.size]
+        for pad in pads:
+            pad.onto(part, room[: part.size])
 
 
 class PadSequence:
@@ -66,7 +81,7 @@ class PadSequence:
     """
 
     def __init__(self, keys: PairKeys, peer: str, *purpose: str) -> None:
-        self._key = keys.key(peer, "pads", *purpose)
+        self._key = keys.claim(peer, "pads", *purpose)
         self._sign = 1 if keys.me < peer else -1
         self._next = 0
         self._lock = threading.Lock()
@@ -120,8 +135,7 @@ class PaddedSum:
         ``values`` is overwritten. Its dtype is the ring.
         """
         values = summable(values, to, self._group)
-        for sequence in self._pads.values():
-            sequence.take().apply(values)
+        apply_all([sequence.take() for sequence in self._pads.values()], values)
         tag = f"sum/{self._purpose}/{group_name(self._group)}/{self._rounds}"
         self._rounds += 1
         order = (to, *(name for name in self._group if name != to))
