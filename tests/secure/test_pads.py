@@ -99,7 +99,7 @@ def test_two_sequences_for_one_purpose_are_refused():
     """They would hand out the same pads."""
     keys = fresh_keys()
     PadSequence(keys, "b", "x")
-    with pytest.raises(PadReused, match="the key with b for .* is in use already"):
+    with pytest.raises(PadReused, match=r"the key with b for .* is in use already"):
         PadSequence(keys, "b", "x")
     assert PadSequence(fresh_keys(), "b", "x").take() is not None
 
