@@ -30,6 +30,9 @@ Array = npt.NDArray[Any]
 MEMORY = 10
 """Pairs that L-BFGS remembers."""
 
+SAMPLE = 8192
+"""The most rows that a preconditioner is made of."""
+
 
 class Sums(Protocol):
     """Adds up what the label parties hold; each gets the total."""
@@ -239,8 +242,11 @@ def best_constants(loss: Loss, targets: Array, weights: Array) -> Array:
 
 
 def sample_rows(rows: int, width: int, seed: int) -> Array:
-    """The rows that a preconditioner is made of: about four per feature are worth their cost."""
-    size = 4 * width + 256
+    """The rows that a preconditioner is made of: about four per feature are worth their cost.
+
+    Beyond `SAMPLE` they are not: the matrix grows with the square of the features already.
+    """
+    size = min(4 * width + 256, SAMPLE)
     if size >= rows:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
