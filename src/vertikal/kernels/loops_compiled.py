@@ -41,24 +41,53 @@ def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
     return strange >> np.uint64(52) == 0
 
 
+@njit(cache=True, nogil=True, inline="always", fastmath={"contract"})
+def _project_row(count: Any, cells: Any, places: Any, steps: Any, offsets: Any, row: Any) -> None:
+    # Four cells at a time, so that ``row`` is read and written once for all four. Missing ones are
+    # zero. The last four are rounded on the way: ROUNDER is added to what is else complete.
+    width = len(row)
+    for k in range(count, count + (-count) % 4):
+        cells[k] = 0.0
+        places[k] = 0
+    for j in range(width):
+        row[j] = offsets[j]
+    last = max(0, (count - 1) // 4)
+    for g in range(last):
+        k = 4 * g
+        v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
+        c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
+        for j in range(width):
+            t = row[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
+            row[j] = t + v2 * steps[c2, j] + v3 * steps[c3, j]
+    if count == 0:
+        for j in range(width):
+            row[j] += ROUNDER
+        return
+    k = 4 * last
+    v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
+    c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
+    for j in range(width):
+        t = row[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
+        t = t + v2 * steps[c2, j] + v3 * steps[c3, j]
+        row[j] = t + ROUNDER
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def project(block: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any) -> Any:
     # ``row`` holds the projections of one row, ``bits`` is the same memory seen as integers. Cells
     # that are zero, as in columns that stand for categories, cost nothing.
     strange = np.uint64(0)
     rows, columns = block.shape
-    width = len(row)
+    cells, places = np.empty(columns + 4), np.empty(columns + 4, np.int64)
     for i in range(rows):
-        for j in range(width):
-            row[j] = offsets[j]
+        count = 0
         for c in range(columns):
-            cell = block[i, c]
-            if cell != 0.0:
-                for j in range(width):
-                    row[j] += cell * steps[c, j]
-        for j in range(width):
-            row[j] += ROUNDER
-        for j in range(width):
+            if block[i, c] != 0.0:
+                cells[count] = block[i, c]
+                places[count] = c
+                count += 1
+        _project_row(count, cells, places, steps, offsets, row)
+        for j in range(len(row)):
             strange |= bits[j] ^ _ROUNDER_BITS
             out[i, j] = bits[j]
     return strange >> np.uint64(52) == 0
@@ -66,20 +95,20 @@ def project(block: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any)
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def project_sparse(
-    cells: Any, places: Any, starts: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any
+    data: Any, indices: Any, starts: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any
 ) -> Any:
     strange = np.uint64(0)
-    width = len(row)
+    longest = 0
     for i in range(len(starts) - 1):
-        for j in range(width):
-            row[j] = offsets[j]
-        for k in range(starts[i], starts[i + 1]):
-            cell, c = cells[k], places[k]
-            for j in range(width):
-                row[j] += cell * steps[c, j]
-        for j in range(width):
-            row[j] += ROUNDER
-        for j in range(width):
+        longest = max(longest, starts[i + 1] - starts[i])
+    cells, places = np.empty(longest + 4), np.empty(longest + 4, np.int64)
+    for i in range(len(starts) - 1):
+        count = starts[i + 1] - starts[i]
+        for k in range(count):
+            cells[k] = data[starts[i] + k]
+            places[k] = indices[starts[i] + k]
+        _project_row(count, cells, places, steps, offsets, row)
+        for j in range(len(row)):
             strange |= bits[j] ^ _ROUNDER_BITS
             out[i, j] = bits[j]
     return strange >> np.uint64(52) == 0
