@@ -182,10 +182,7 @@ class HiddenFeatures:
         """H: refuse what would open more than was agreed, before anything is computed."""
         me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
         if request.kind == "forward":
-            if rows is None:
-                self._opened += request.outputs
-            else:
-                np.add.at(self._opened, rows, request.outputs)
+            self._opened[slice(None) if rows is None else np.unique(rows)] += request.outputs
             if self._opened.max() > agreed.most_passes:
                 raise SecrecyError(
                     f"{me}: {owner} asked for forward pass {self._opened.max()} over a row; "
