@@ -99,7 +99,8 @@ def test_shares_of_the_cosine(bits, phase):
 
 @every_word
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_the_private_product(bits, kind):
+@pytest.mark.parametrize("part_of", [None, lambda matrix: matrix], ids=["all", "some"])
+def test_the_private_product(bits, kind, part_of):
     dtype = np.dtype(f"uint{bits}")
     generator = np.random.default_rng(1)
     own, helpers = (
@@ -112,14 +113,12 @@ def test_the_private_product(bits, kind):
     v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
     drawn = {}
 
-    def whole(matrix):
-        return matrix
-
     def work(mesh, keys):
         if mesh.me == "sue":
             return None
         if mesh.me == "tim":
-            vectors = SeedSequence(keys, "ada", "product", "vectors", *ROLES.purpose)
+            of = f"vectors/{kind}/{'all' if part_of is None else 'some'}/2"
+            vectors = SeedSequence(keys, "ada", "product", of, *ROLES.purpose)
             drawn["x"] = vectors.take((size, 2), dtype).tolist()
             drawn["u"] = vectors.take((length, 2), dtype).tolist()
             masks = SeedSequence(keys, "hal", "product", "matrix", *ROLES.purpose)
@@ -128,12 +127,12 @@ def test_the_private_product(bits, kind):
         assert part.nbytes == own.nbytes
         if mesh.me == "ada":
             part.add_as_owner(own.copy())
-            return part.ask(kind, v, whole)
+            return part.ask(kind, v, part_of)
         if mesh.me == "hal":
             part.add_as_helper(helpers.copy())
-            return part.answer(kind, 2, whole)
+            return part.answer(kind, 2, part_of)
         part.add_as_dealer(SHAPE[0])
-        return part.deal(kind, 2, whole)
+        return part.deal(kind, 2, part_of)
 
     got, seen = at_roles(work)
     matrices = [own.tolist(), helpers.tolist(), drawn["y"]]
@@ -197,3 +196,22 @@ def test_32_bit_phases_have_no_table():
     phases = draw_phases(4, 4, dtype="uint32")
     with pytest.raises(InputError, match="ring_bits must be 8 or 16 where phases are hidden"):
         _ = hide(phases, lambda hidden: None).result
+
+
+def test_a_dealer_that_runs_ahead_stays_in_step():
+    """Products of both kinds, of all rows and of some, of one and of two vectors, in any order."""
+    phases = draw_phases(90, 10)
+    features = cosines(phases)
+    generator = np.random.default_rng(0)
+    rows = np.array([5, 60, 2])
+    asked = []
+    for step in range(24):
+        kind = ["forward", "adjoint"][step % 5 % 2]
+        some = rows if step % 4 == 3 else None
+        matrix = features if some is None else features[rows]
+        size = 10 if kind == "forward" else len(matrix)
+        vectors = generator.normal(size=(size, 1 + step % 3 // 2)) / size
+        asked.append((kind, vectors, some, matrix if kind == "forward" else matrix.T))
+    session = hide(phases, lambda hidden: [hidden.product(*one[:3]) for one in asked])
+    for (_, vectors, _, matrix), found in zip(asked, session.result, strict=True):
+        np.testing.assert_allclose(found, matrix @ vectors, rtol=0, atol=1e-4)

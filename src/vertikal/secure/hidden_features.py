@@ -124,7 +124,7 @@ class HiddenFeatures:
         request = Request(
             kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
         )
-        part = _part(request, rows)
+        part = self._part(request, rows)
         elements, fractions = self._fixed.encode(
             vectors, {"forward": "coefficients", "adjoint": "residuals"}[kind]
         )
@@ -143,7 +143,7 @@ class HiddenFeatures:
             request, rows = self._requested()
             if not request.kind:
                 return
-            part = _part(request, rows)
+            part = self._part(request, rows)
             if self._mesh.me == self._roles.helper:
                 self._count(request, rows)
                 with self._booked("answers"):
@@ -195,9 +195,10 @@ class HiddenFeatures:
                 f"{agreed.fewest_rows} would show single features, and nothing was opened"
             )
 
-
-def _part(request: Request, rows: Array | None) -> Part:
-    columns = slice(request.first, request.last)
-    if rows is None:
+    def _part(self, request: Request, rows: Array | None) -> Part:
+        columns = slice(request.first, request.last)
+        if rows is not None:
+            return lambda matrix: matrix[rows, columns]
+        if (request.first, request.last) == (0, self.agreed.width):
+            return None
         return lambda matrix: matrix[:, columns]
-    return lambda matrix: matrix[rows, columns]

@@ -23,6 +23,7 @@ handed out once. T with H have x and so v; T with A have Y and so M: these must 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -38,10 +39,13 @@ from vertikal.secure.roles import Roles
 from vertikal.secure.seeds import SeedSequence
 
 Array: TypeAlias = npt.NDArray[Any]
-Part: TypeAlias = Callable[[Array], Array]
-"""Picks the rows and columns that a product is about, of any matrix (rows, D)."""
+Part: TypeAlias = Callable[[Array], Array] | None
+"""Picks the rows and columns that a product is about, of any matrix (rows, D); None for all."""
 
 KINDS = {"forward": times, "adjoint": transposed}
+
+AHEAD = 4
+"""Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
 
 
 class PrivateProduct:
@@ -54,6 +58,8 @@ class PrivateProduct:
         self._dtype = np.dtype(dtype)
         self._fresh = Fresh(mesh.me, roles.dealer)
         self._filled = 0
+        self._vectors: dict[tuple[str, ...], SeedSequence] = {}
+        self._ahead: dict[tuple[str, ...], deque[Array]] = {}
         # At A the masked matrix G, at H and T the mask Y.
         self._matrix = np.empty(shape, dtype)
         owner, helper, dealer = roles.names
@@ -61,15 +67,19 @@ class PrivateProduct:
         def seeds(peer: str, what: str) -> SeedSequence:
             return SeedSequence(keys, peer, "product", what, *roles.purpose)
 
+        def vector_seeds(key: tuple[str, ...]) -> SeedSequence:
+            # Each kind and number of vectors has seeds of its own, so that T may run ahead.
+            return seeds(dealer if mesh.me == owner else owner, "/".join(("vectors", *key)))
+
+        self._vector_seeds = vector_seeds
         if mesh.me == owner:
-            self._vectors = seeds(dealer, "vectors")
             self._to_helper = ClosedLink(mesh, keys, helper, roles, "product")
         elif mesh.me == helper:
             self._masks = seeds(dealer, "matrix")
             self._to_owner = ClosedLink(mesh, keys, owner, roles, "product")
             self._from_dealer = ClosedLink(mesh, keys, dealer, roles, "dealt")
         else:
-            self._vectors, self._masks = seeds(owner, "vectors"), seeds(helper, "matrix")
+            self._masks = seeds(helper, "matrix")
             self._dealt = ClosedLink(mesh, keys, helper, roles, "dealt")
 
     @property
@@ -95,16 +105,17 @@ class PrivateProduct:
 
     def ask(self, kind: str, vectors: Array, part: Part) -> Array:
         """A: (K + M) v, or the transpose, for the columns v of ``vectors``."""
-        masks = self._vectors.take(vectors.shape, self._dtype)  # x
+        seeds = self._seeds_of(_key(kind, vectors.shape[1], part))
+        masks = seeds.take(vectors.shape, self._dtype)  # x
         self._to_helper.send("masked", vectors - masks)  # e
-        result = KINDS[kind](part(self._matrix), vectors)  # while H and T work
-        result += self._vectors.take(result.shape, self._dtype)  # u
+        result = KINDS[kind](self._part(part), vectors)  # while H and T work
+        result += seeds.take(result.shape, self._dtype)  # u
         result += self._to_helper.recv("answer", self._dtype, result.shape)
         return result
 
     def answer(self, kind: str, columns: int, part: Part) -> None:
         """H: answer one product of ``columns`` vectors."""
-        matrix = part(self._matrix)
+        matrix = self._part(part)
         size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
         masked = self._to_owner.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
@@ -113,14 +124,38 @@ class PrivateProduct:
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
         """T: the correlation of one product of ``columns`` vectors."""
-        matrix = part(self._matrix)
-        size = matrix.shape[1] if kind == "forward" else matrix.shape[0]
-        masks = self._vectors.take((size, columns), self._dtype)  # x
-        dealt = KINDS[kind](matrix, masks)
-        dealt -= self._vectors.take(dealt.shape, self._dtype)  # u
-        self._dealt.send("dealt", dealt)
+        key = _key(kind, columns, part)
+        # The first product is dealt for alone: there may be no second.
+        count = AHEAD if part is None and key in self._ahead else 1
+        ahead = self._ahead.setdefault(key, deque())
+        if not ahead:
+            seeds, matrix = self._seeds_of(key), self._part(part)
+            size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
+            drawn = [
+                (
+                    seeds.take((size, columns), self._dtype),  # x
+                    seeds.take((length, columns), self._dtype),  # u
+                )
+                for _ in range(count)
+            ]
+            products = KINDS[kind](matrix, np.concatenate([x for x, _ in drawn], axis=1))
+            for i, (_, u) in enumerate(drawn):
+                ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
+        self._dealt.send("dealt", ahead.popleft())
+
+    def _seeds_of(self, key: tuple[str, ...]) -> SeedSequence:
+        if key not in self._vectors:
+            self._vectors[key] = self._vector_seeds(key)
+        return self._vectors[key]
+
+    def _part(self, part: Part) -> Array:
+        return self._matrix if part is None else part(self._matrix)
 
     def _next(self, rows: int) -> Array:
         here = self._matrix[self._filled : self._filled + rows]
         self._filled += rows
         return here
+
+
+def _key(kind: str, columns: int, part: Part) -> tuple[str, ...]:
+    return kind, "all" if part is None else "some", str(columns)

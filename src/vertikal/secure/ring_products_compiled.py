@@ -43,8 +43,9 @@ def _times_64(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
 def transposed(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
     rows, width = matrix.shape
     whole = rows - rows % 4
-    for o in range(vectors.shape[1]):
-        for i in range(0, whole, 4):
+    # Four rows stay in the cache while they serve all vectors.
+    for i in range(0, whole, 4):
+        for o in range(vectors.shape[1]):
             a, b = vectors[i, o], vectors[i + 1, o]
             c, d = vectors[i + 2, o], vectors[i + 3, o]
             for j in range(width):
@@ -54,7 +55,8 @@ def transposed(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
                     + c * matrix[i + 2, j]
                     + d * matrix[i + 3, j]
                 )
-        for i in range(whole, rows):
+    for i in range(whole, rows):
+        for o in range(vectors.shape[1]):
             a = vectors[i, o]
             for j in range(width):
                 out[o, j] += a * matrix[i, j]
