@@ -51,9 +51,16 @@ def transpose(matrix: Matrix) -> Matrix:
 
 
 def private_product(
-    own: Matrix, helpers: Matrix, mask: Matrix, v: Matrix, x: Matrix, u: Matrix, bits: int
+    own: Matrix,
+    helpers: Matrix,
+    mask: Matrix,
+    v: Matrix,
+    x: Matrix,
+    u: Matrix,
+    noise: Matrix,
+    bits: int,
 ) -> tuple[Matrix, dict[str, Matrix]]:
-    """(K + M) v by the messages of the protocol, and these messages by name."""
+    """(K + M) v, and noise, by the messages of the protocol, and these messages by name."""
     modulus = 2**bits
 
     def combined(first: Matrix, second: Matrix, sign: int) -> Matrix:
@@ -65,7 +72,7 @@ def private_product(
     difference = combined(helpers, mask, -1)
     masked = combined(v, x, -1)
     dealt = combined(product(mask, x, bits), u, -1)
-    answer = combined(product(mask, masked, bits), dealt, 1)
+    answer = combined(combined(product(mask, masked, bits), dealt, 1), noise, 1)
     kept = combined(own, difference, 1)
     result = combined(combined(product(kept, v, bits), u, 1), answer, 1)
     return result, {

@@ -13,7 +13,7 @@ from vertikal.mesh import local_meshes
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
 from vertikal.secure.phase_shares import PhaseShares
-from vertikal.secure.private_product import KINDS, PrivateProduct
+from vertikal.secure.private_product import KINDS, OPENED_BITS, PrivateProduct
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
 from vertikal.secure.seeds import SeedSequence
@@ -100,7 +100,7 @@ def test_shares_of_the_cosine(bits, phase):
 @every_word
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("part_of", [None, lambda matrix: matrix], ids=["all", "some"])
-def test_the_private_product(bits, kind, part_of):
+def test_the_private_product(bits, kind, part_of, monkeypatch):
     dtype = np.dtype(f"uint{bits}")
     generator = np.random.default_rng(1)
     own, helpers = (
@@ -112,6 +112,8 @@ def test_the_private_product(bits, kind, part_of):
     size, length = SHAPE[::-1] if kind == "forward" else SHAPE
     v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
     drawn = {}
+    noise = generator.integers(-5, 5, (length, 2)).astype(dtype)
+    monkeypatch.setattr(PrivateProduct, "_noise", lambda self, shape: noise)
 
     def work(mesh, keys):
         if mesh.me == "sue":
@@ -138,11 +140,14 @@ def test_the_private_product(bits, kind, part_of):
     matrices = [own.tolist(), helpers.tolist(), drawn["y"]]
     if kind == "adjoint":
         matrices = [naive.transpose(matrix) for matrix in matrices]
-    result, messages = naive.private_product(*matrices, v.tolist(), drawn["x"], drawn["u"], bits)
+    result, messages = naive.private_product(
+        *matrices, v.tolist(), drawn["x"], drawn["u"], noise.tolist(), bits
+    )
     assert got["ada"].tolist() == result
     both = (own + helpers).tolist()
     both = naive.transpose(both) if kind == "adjoint" else both
-    assert result == naive.product(both, v.tolist(), bits)
+    exact = np.array(naive.product(both, v.tolist(), bits), dtype)
+    assert np.array_equal(np.array(result, dtype) - noise, exact)
     (difference,) = seen["ada"]["hal: difference"]
     difference = difference.T if kind == "adjoint" else difference
     assert difference.tolist() == messages["difference"]
@@ -215,3 +220,23 @@ def test_a_dealer_that_runs_ahead_stays_in_step():
     session = hide(phases, lambda hidden: [hidden.product(*one[:3]) for one in asked])
     for (_, vectors, _, matrix), found in zip(asked, session.result, strict=True):
         np.testing.assert_allclose(found, matrix @ vectors, rtol=0, atol=1e-4)
+
+
+@every_word
+def test_a_product_says_28_bits_and_no_more(bits):
+    """The same product twice differs by H's noise, which is uniform in its range."""
+    phases = draw_phases(3000, 4)
+    vectors = np.ones((4, 2)) / 4
+    twice = hide(
+        phases, lambda hidden: [hidden.product("forward", vectors) for _ in range(2)], bits=bits
+    )
+    first, second = twice.result
+    assert not np.array_equal(first, second)
+    fixed = FixedPoint(Ring(bits))
+    _, fractions = fixed.encode(vectors, "coefficients")
+    widest = 2.0 ** (bits - OPENED_BITS)
+    gaps = (first - second) * 2.0**fractions
+    # The difference of two uniform numbers: a triangle between ± the width of the range.
+    assert np.abs(gaps).max() < widest
+    assert np.abs(gaps).mean() == pytest.approx(widest / 3, rel=0.1)
+    assert widest / 2 / 2 ** (bits - 1) == 2.0**-OPENED_BITS

@@ -15,10 +15,14 @@ per row and per direction each way. In Z_10, with K = 1, M = 7, Y = 4, v = 3, x 
 M − Y = 3 and keeps G = 4; e = 4; z = 36 − 2 = 4; the answer is 16 + 4 = 0, and 0 + 12 + 2 = 4 is
 (1 + 7)·3.
 
+H adds noise to its answer, uniform and so small that `OPENED_BITS` of the ring's full scale remain:
+a product is as precise as single precision, and says no more than that about M.
+
 Proof sketch. H receives e and z: uniform, since x is unknown to H, and u is. T receives nothing. A
-receives M − Y, uniform since Y is unknown to A, and the answer, which is (K + M) v − G v − u and so
-a function of the product and of what A has: A's view is simulated from (K + M) v. Masks are seeds
-handed out once. T with H have x and so v; T with A have Y and so M: these must not collude.
+receives M − Y, uniform since Y is unknown to A, and the answer, which is (K + M) v − G v − u with
+the noise, and so a function of the noisy product and of what A has: A's view is simulated from
+that. Masks are seeds handed out once. T with H have x and so v; T with A have Y and so M: these
+must not collude.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.freshness import Fresh
 from vertikal.secure.links import ClosedLink
+from vertikal.secure.prg import fresh_key, uniform_words
 from vertikal.secure.ring_products import times, transposed
 from vertikal.secure.roles import Roles
 from vertikal.secure.seeds import SeedSequence
@@ -43,6 +48,10 @@ Part: TypeAlias = Callable[[Array], Array] | None
 """Picks the rows and columns that a product is about, of any matrix (rows, D); None for all."""
 
 KINDS = {"forward": times, "adjoint": transposed}
+
+OPENED_BITS = 28
+"""Bits of a product that A learns. A quarter as many products as directions, the default cap, are
+then fewer bits a row than the phases of that row, at 8 bits each: they cannot determine them."""
 
 AHEAD = 4
 """Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
@@ -57,6 +66,7 @@ class PrivateProduct:
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
         self._fresh = Fresh(mesh.me, roles.dealer)
+        self._noise_key, self._noises = fresh_key(), 0
         self._filled = 0
         self._vectors: dict[tuple[str, ...], SeedSequence] = {}
         self._ahead: dict[tuple[str, ...], deque[Array]] = {}
@@ -120,6 +130,7 @@ class PrivateProduct:
         masked = self._to_owner.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
         result += self._fresh.check(self._from_dealer.recv("dealt", self._dtype, (length, columns)))
+        result += self._noise(result.shape)
         self._to_owner.send("answer", result)
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
@@ -142,6 +153,15 @@ class PrivateProduct:
             for i, (_, u) in enumerate(drawn):
                 ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
         self._dealt.send("dealt", ahead.popleft())
+
+    def _noise(self, shape: tuple[int, ...]) -> Array:
+        """Uniform in ±2^(w − 1 − `OPENED_BITS`), and nobody's but H's."""
+        words = uniform_words(self._noise_key, self._noises, shape, self._dtype)
+        self._noises += 1
+        width = 1 << (8 * self._dtype.itemsize - OPENED_BITS)
+        words &= np.array(width - 1, self._dtype)
+        words -= np.array(width // 2, self._dtype)
+        return words
 
     def _seeds_of(self, key: tuple[str, ...]) -> SeedSequence:
         if key not in self._vectors:

@@ -60,7 +60,8 @@ class FixedPoint:
         if not np.isfinite(vectors).all():
             raise RingError(f"fixed point: {what} must be finite, got NaN or infinity")
         elements = np.zeros(vectors.shape, self.ring.dtype)
-        fractions = np.zeros(vectors.shape[1], np.int64)
+        # A vector of zeros takes any scale; the finest, or noise on its product would seem large.
+        fractions = np.full(vectors.shape[1], 2 * self.ring.bits)
         room = 2.0 ** (self.ring.bits - 1 - self.matrix_bits) / MARGIN
         for column, values in enumerate(vectors.T):
             length, largest = float(np.abs(values).sum()), float(np.abs(values).max(initial=0.0))
