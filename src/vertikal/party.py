@@ -9,7 +9,8 @@ ledger.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -27,10 +28,14 @@ from vertikal.mesh.wire import Frame
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
+from vertikal.secure.hidden_features import Agreed, HiddenFeatures
 from vertikal.secure.pads import PaddedSum, group_name
+from vertikal.secure.roles import Roles
 from vertikal.secure.two_trees import TwoTreesSum
 
 Array: TypeAlias = npt.NDArray[Any]
+Hidden: TypeAlias = HiddenFeatures
+HiddenBlock: TypeAlias = Agreed
 
 MASKINGS = ("pads", "trees")
 
@@ -57,7 +62,16 @@ class _BookedMesh(Mesh):
         super().__init__(inner.me, inner.parties, inner.deadline)
         self._inner = inner
         self._ledger = ledger
-        self._current: Disclosure | None = None
+        # By thread: a party may serve several label parties at once.
+        self._local = threading.local()
+
+    @property
+    def _current(self) -> Disclosure | None:
+        return getattr(self._local, "disclosure", None)
+
+    @_current.setter
+    def _current(self, disclosure: Disclosure | None) -> None:
+        self._local.disclosure = disclosure
 
     @contextmanager
     def under(self, disclosure: Disclosure) -> Iterator[None]:
@@ -127,6 +141,7 @@ class Party:
         self._shape = shape
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
+        self._hidden: dict[str, int] = {}
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -243,6 +258,30 @@ class Party:
         tag = f"broadcast/{disclosure.name}/{group_name(group)}/{number}"
         with self._mesh.under(disclosure):
             return broadcast(self._mesh, payload, SHAPES["tree"](group), tag)
+
+    def hidden_features(
+        self,
+        owner: str,
+        helper: str,
+        dealer: str,
+        agreed: Agreed,
+        disclosures: Mapping[str, Disclosure],
+    ) -> Hidden:
+        """This party's part in features that ``owner`` multiplies by and nobody sees.
+
+        All parties call it in step, for each owner. ``disclosures`` has one entry per kind of
+        message (`hidden_features.STEPS`). Each call has seeds and pads of its own.
+        """
+        number = self._hidden.get(owner, 0)
+        self._hidden[owner] = number + 1
+        roles = Roles(owner, helper, dealer, self.parties, str(number))
+        return HiddenFeatures(
+            self._mesh,
+            self._keys,
+            roles,
+            agreed,
+            lambda step: self._mesh.under(disclosures[step]),
+        )
 
     def _sum(self, group: tuple[str, ...], purpose: str) -> PaddedSum | TwoTreesSum:
         key = (group, purpose)

@@ -21,7 +21,7 @@ REFUSED = [
     ("loss", "hinge", "one of "),
     ("solver", "sgd", "one of 'exact', 'dsg', got 'sgd'"),
     ("feature_map", "landmarks", "'fourier', got 'landmarks'"),
-    ("disclosure", "closed", "'open', got 'closed'"),
+    ("disclosure", "closed", "one of 'open', 'values', got 'closed'"),
     ("directions", "public", "one of 'private', 'shared', got 'public'"),
     ("schedule", "async", "'sync', got 'async'"),
     ("scale", "unit", "one of None, 'standard', 'minmax', 'max', got 'unit'"),

@@ -44,7 +44,7 @@ PARAMETERS = [
     ("directions", "public", "one of 'private', 'shared'"),
     ("schedule", "later", ".*'sync'"),
     ("scale", "l2", "one of None, 'standard', 'minmax', 'max'"),
-    ("disclosure", "secret", ".*'open'"),
+    ("disclosure", "secret", ".*'open', 'values'"),
     ("feature_map", "wavelet", ".*'fourier'"),
     ("ring_bits", 64, "one of 8, 16, 32"),
     ("ring_bits", 7, "one of 8, 16, 32"),

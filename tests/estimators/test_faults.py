@@ -11,7 +11,7 @@ import pytest
 from vertikal.algorithms import fdskl
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError
+from vertikal.errors import InputError, MeshError, SecrecyError
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.party import Labels, digest
 
@@ -149,3 +149,33 @@ def test_two_that_fail_together_give_one_error():
     )
     with pytest.raises(RuntimeError, match="both"):
         simulate(federation, lambda party: fdskl.train(party, agreed))
+
+
+@pytest.mark.parametrize("troubled", ["bank", "shop", "phone", "post"])
+@pytest.mark.parametrize("label_parties", [("bank",), ("bank", "phone")])
+def test_a_party_that_fails_where_phases_are_hidden(troubled, label_parties, monkeypatch):
+    """Helper (shop) and dealer (post) serve each label party from a thread of its own."""
+    monkeypatch.setitem(COLUMNS, "post", [1, 4])
+
+    def broken():
+        raise OSError("the disk is gone")
+
+    with pytest.raises(Exception, match="the disk is gone") as caught:
+        federate(
+            troubled,
+            broken,
+            calls=1,
+            label_parties=label_parties,
+            disclosure="values",
+            max_passes=9,
+        )
+    assert troubled in everything_said(caught.value)
+
+
+def test_a_helper_that_refuses_one_label_party_ends_both(monkeypatch):
+    monkeypatch.setitem(COLUMNS, "post", [1, 4])
+    settings = {"disclosure": "values", "solver": "dsg", "samples": 60, "features": 2}
+    with pytest.raises(SecrecyError, match=r"shop: (bank|phone) asked for forward pass 3"):
+        federate(
+            "shop", None, calls=10**6, label_parties=("bank", "phone"), max_passes=2, **settings
+        )

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from vertikal.algorithms.bandwidth import agree_on_bandwidth
+from vertikal.algorithms.hidden import HiddenPass, hidden_predictions
 from vertikal.algorithms.phases import PhasePass
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
@@ -75,11 +76,12 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
         party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
     )
     kept = settings.cached_rows(rows)
+    serving = settings.hides or kept < rows
     with party.clock.stage("phases", rows):
-        phases = PhasePass(party, shard)
+        phases = HiddenPass(party, shard) if settings.hides else PhasePass(party, shard)
         operator = phases.gather(rows, kept)
     if operator is None or party.labels is None:
-        if kept < rows:
+        if serving:
             with party.clock.stage("serve"):
                 phases.serve()
         return shard
@@ -88,7 +90,7 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
         shard, labels = _standardised(shard, party.labels)
         learn = _train_exact if settings.solver == "exact" else _train_dsg
         shard = learn(party, shard, operator, labels, sums)
-        if kept < rows:
+        if serving:
             phases.finish()
     return shard
 
@@ -96,18 +98,23 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
 def predict(party: Party, shard: Shard) -> Array | None:
     """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere."""
     rows = party.table.rows
-    phases = PhasePass(party, shard)
     predictions = np.empty((rows, shard.settings.outputs))
     sums = LabelSums(party, shard.settings)
     with party.clock.stage("predict", rows):
-        for where, mine in phases.stream(np.arange(rows)):
-            if mine is None or shard.coefficients is None:
-                continue
-            partial = phases.own.decode(mine, np.float64) @ shard.coefficients
+        ours = hidden_predictions if shard.settings.hides else _open_predictions
+        for where, partial in ours(party, shard):
             total = sums.to(party.leader, partial)
             if total is not None:
                 predictions[where] = total * shard.unit + shard.constant
     return predictions if party.leads else None
+
+
+def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """Of a label party's own directions, block by block; the others only contribute."""
+    phases = PhasePass(party, shard)
+    for where, mine in phases.stream(np.arange(party.table.rows)):
+        if mine is not None and shard.coefficients is not None:
+            yield where, phases.own.decode(mine, np.float64) @ shard.coefficients
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
@@ -179,8 +186,8 @@ def _train_exact(
         problem,
         sums=sums,
         sample=sample,
-        tolerance=settings.tolerance,
-        max_iterations=settings.max_iterations,
+        tolerance=settings.stopping(),
+        max_iterations=settings.iterations(),
         report=report,
     )
     training = Training(

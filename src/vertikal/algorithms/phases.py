@@ -67,7 +67,7 @@ class PhasePass:
         self._party = party
         settings = shard.settings
         self._blocks = {
-            owner: _owned_block(shard, draw(shard, owner)) for owner in settings.widths()
+            owner: owned_block(shard, draw(shard, owner)) for owner in settings.widths()
         }
         self._disclosure = phases_of(settings)
         widest = max(settings.widths().values()) * settings.ring_bits // 8
@@ -149,7 +149,8 @@ class PhasePass:
         return (party.leader, *(p for p in party.parties if p not in party.label_parties))
 
 
-def _owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
+def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
+    """This party's part of one block, ready to compute phases."""
     settings = shard.settings
     feature_map = FourierMap(
         Ring(settings.ring_bits),

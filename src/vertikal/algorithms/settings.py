@@ -17,7 +17,12 @@ from vertikal.losses.pointwise import loss_named
 
 SOLVERS = ("exact", "dsg")
 FEATURE_MAPS = ("fourier",)
-DISCLOSURES = ("open",)
+DISCLOSURES = ("open", "values")
+HIDDEN_BITS = (32, 64)
+HIDDEN_RING_BITS = (8, 16)
+COARSE_TOLERANCE = 1e-2
+FEWEST_SAMPLES = 16
+"""Rows of a batch where features are hidden: the gradient of one row would be its features."""
 DIRECTIONS = ("private", "shared")
 SCHEDULES = ("sync",)
 RING_BITS = (8, 16, 32)
@@ -42,6 +47,10 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
     precondition: bool = False
     feature_map: str = "fourier"
     disclosure: str = "open"
+    helper: str | None = None
+    dealer: str | None = None
+    hidden_bits: int = 64
+    max_passes: int | None = None
     scale: str | None = None
     ring_bits: int = 8
     directions: str = "private"
@@ -64,6 +73,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             ("schedule", self.schedule, SCHEDULES),
             ("ring_bits", self.ring_bits, RING_BITS),
             ("scale", self.scale, SCALES),
+            ("hidden_bits", self.hidden_bits, HIDDEN_BITS),
         ):
             _one_of(name, value, allowed)
         _number("bandwidth", self.bandwidth, "a positive number or 'median'", _positive, "median")
@@ -99,16 +109,81 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
                 "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
             )
 
+        if self.max_passes is not None:
+            _whole("max_passes", self.max_passes, " or None (a quarter of the directions)")
+        if self.hides:
+            self._check_hidden()
+
+    @property
+    def hides(self) -> bool:
+        """Whether nobody sees a feature."""
+        return self.disclosure != "open"
+
+    def _check_hidden(self) -> None:
+        level = f"with disclosure={self.disclosure!r}"
+        if self.ring_bits not in HIDDEN_RING_BITS:
+            raise InputError.of("ring_bits", f"8 or 16 {level}", self.ring_bits)
+        if self.solver == "dsg" and self.samples < FEWEST_SAMPLES:
+            raise InputError.of(
+                "samples",
+                f"at least {FEWEST_SAMPLES} {level}: the gradient of few rows shows their features",
+                self.samples,
+            )
+        if self.solver == "dsg" and self.precondition:
+            raise InputError.of(
+                "precondition", f"False {level}: a block's covariance is not opened", True
+            )
+        self.assistants()
+
+    def assistants(self) -> tuple[str, str]:
+        """Helper and dealer: those named, or the first and the last feature party."""
+        free = [name for name in self.parties if name not in self.label_parties]
+        for role, name in (("helper", self.helper), ("dealer", self.dealer)):
+            if name is not None and name not in free:
+                raise InputError.of(role, f"a party without labels, one of {free}", name)
+        left = [name for name in free if name not in (self.helper, self.dealer)]
+        if self.helper is not None and self.helper == self.dealer:
+            raise InputError.of("dealer", f"another party than the helper {self.helper!r}", "it")
+        missing = [self.helper, self.dealer].count(None)
+        if len(left) < missing:
+            raise InputError(
+                f"disclosure={self.disclosure!r} needs two parties without labels, a helper and a "
+                f"dealer, got {free}; name a dealer that has no columns, such as dealer='notary', "
+                "or use disclosure='open'"
+            )
+        helper = self.helper if self.helper is not None else left.pop(0)
+        return helper, self.dealer if self.dealer is not None else left.pop()
+
+    def passes(self, owner: str) -> int:
+        """How often the predictions of a training row may be opened to ``owner``.
+
+        As many as it owns directions would tell it the features, hence a quarter by default.
+        """
+        return self.max_passes or max(1, self.widths()[owner] // 4)
+
+    def iterations(self) -> int:
+        """How far the exact solver may go: as told, and within the passes that were agreed."""
+        if not self.hides:
+            return self.max_iterations
+        fewest = min(self.passes(owner) for owner in self.label_parties)
+        return max(1, min(self.max_iterations, fewest // self.outputs))
+
+    def stopping(self) -> float:
+        """The exact solver's tolerance; hidden in 32 bits, gradients are good to about 1 %."""
+        coarse = self.hides and self.hidden_bits == 32
+        return max(self.tolerance, COARSE_TOLERANCE) if coarse else self.tolerance
+
     def widths(self) -> dict[str, int]:
         """How many directions each label party owns: D cut as evenly as possible."""
         share, rest = divmod(self.n_directions, len(self.label_parties))
         return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
 
     def cached_rows(self, rows: int) -> int:
-        """Rows whose phases every label party can keep within ``memory``."""
+        """Rows whose phases (hidden: masked halves) a label party can keep within ``memory``."""
         if self.memory is None:
             return rows
-        return min(rows, self.memory // (max(self.widths().values()) * (self.ring_bits // 8)))
+        bits = self.hidden_bits if self.hides else self.ring_bits
+        return min(rows, self.memory // (max(self.widths().values()) * (bits // 8)))
 
 
 def _positive(value: float) -> bool:

@@ -59,8 +59,19 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         step (1 and 1 are the paper's rule), and whether a block's update is divided by its
         covariance.
     feature_map : "fourier"
-    disclosure : "open"
-        Who sees the features: "open" shows the summed phases to the label party that owns them.
+    disclosure : "open" or "values"
+        Who sees the features: "open" shows the summed phases to the label party that owns them;
+        "values" shows nobody a phase or a feature, and the label party only f on the training rows
+        and the summed gradient in each pass.
+    helper, dealer : names, or None
+        For "values": two parties without labels, by default the first and the last of them. A
+        dealer that is not one of the parties takes part without columns.
+    hidden_bits : 64 or 32
+        For "values": the words in which features are shared. 32 costs half, and rounds f to about
+        two decimals.
+    max_passes : int or None
+        For "values": how often f of any training row may be opened; None is a quarter of the
+        directions.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard.
     ring_bits : 8, 16 or 32
@@ -119,6 +130,10 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
         precondition: bool = False,
         feature_map: str = "fourier",
         disclosure: str = "open",
+        helper: str | None = None,
+        dealer: str | None = None,
+        hidden_bits: int = 64,
+        max_passes: int | None = None,
         scale: str | None = None,
         ring_bits: int = 8,
         masking: str = "pads",
@@ -148,6 +163,10 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
             precondition=precondition,
             feature_map=feature_map,
             disclosure=disclosure,
+            helper=helper,
+            dealer=dealer,
+            hidden_bits=hidden_bits,
+            max_passes=max_passes,
             scale=scale,
             ring_bits=ring_bits,
             masking=masking,

@@ -51,8 +51,7 @@ def _from_mapping(
     assigned: dict[str, list[int]] = {}
     owner: dict[int, str] = {}
     for party, columns in parties.items():
-        if not isinstance(party, str) or not 0 < len(party) <= MAX_NAME or not party.isprintable():
-            raise InputError.of("parties", f"named by texts of 1 to {MAX_NAME} characters", party)
+        check_name("parties", party)
         numbers = _numbers(party, columns, n_features, names)
         if not numbers:
             raise InputError.of("parties", f"given at least one column each; {party!r}", "none")
@@ -66,6 +65,12 @@ def _from_mapping(
             owner[number] = party
         assigned[party] = numbers
     return assigned
+
+
+def check_name(parameter: str, name: object) -> None:
+    """Refuse what cannot be a party's name."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise InputError.of(parameter, f"named by texts of 1 to {MAX_NAME} characters", name)
 
 
 def _numbers(party: str, columns: Any, n_features: int, names: Sequence[str] | None) -> list[int]:

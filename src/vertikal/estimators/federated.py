@@ -23,7 +23,13 @@ from vertikal.clock import Observer
 from vertikal.data.prepare import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
-from vertikal.estimators.columns import assign_columns, choose_label_parties, cut, refuse_text
+from vertikal.estimators.columns import (
+    assign_columns,
+    check_name,
+    choose_label_parties,
+    cut,
+    refuse_text,
+)
 from vertikal.estimators.progress import ProgressBars
 from vertikal.estimators.simulation import Federation, Outcome, simulate
 from vertikal.party import MASKINGS, Labels, digest
@@ -57,6 +63,10 @@ class FederatedKernelEstimator(BaseEstimator):
         precondition: bool = False,
         feature_map: str = "fourier",
         disclosure: str = "open",
+        helper: str | None = None,
+        dealer: str | None = None,
+        hidden_bits: int = 64,
+        max_passes: int | None = None,
         scale: str | None = None,
         ring_bits: int = 8,
         masking: str = "pads",
@@ -84,6 +94,10 @@ class FederatedKernelEstimator(BaseEstimator):
         self.precondition = precondition
         self.feature_map = feature_map
         self.disclosure = disclosure
+        self.helper = helper
+        self.dealer = dealer
+        self.hidden_bits = hidden_bits
+        self.max_passes = max_passes
         self.scale = scale
         self.ring_bits = ring_bits
         self.masking = masking
@@ -108,6 +122,7 @@ class FederatedKernelEstimator(BaseEstimator):
         assigned = assign_columns(self.parties, self.n_features_in_, names)
         tables = cut(X, assigned, names)
         _check_tables(tables, X, assigned, varying=True)
+        self._invite_dealer(tables)
         base, seed = self._randomness()
         settings = self._settings(tuple(tables), targets.shape[1], seed)
         self._warn_of_shared_directions()
@@ -138,10 +153,13 @@ class FederatedKernelEstimator(BaseEstimator):
         self.penalty_ = leader.training.penalty
         self.objective_ = list(leader.training.objective)
         self.n_iter_ = leader.training.iterations
-        if not leader.training.converged and self.n_iter_ == settings.max_iterations:
+        if not leader.training.converged and self.n_iter_ == settings.iterations():
+            limit = "max_iterations"
+            if settings.iterations() < settings.max_iterations:
+                limit = "max_passes (which opens more), n_directions"
             warnings.warn(
-                f"not converged to tolerance {settings.tolerance:g} in {self.n_iter_} iterations; "
-                "raise max_iterations, tolerance or penalty",
+                f"not converged to tolerance {settings.stopping():g} in {self.n_iter_} iterations; "
+                f"raise {limit}, tolerance or penalty",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -153,6 +171,7 @@ class FederatedKernelEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         tables = cut(X, self.columns_, None if names is None else [str(name) for name in names])
         _check_tables(tables, X, self.columns_, varying=False)
+        self._invite_dealer(tables)
         with self._observer() as observer:
             outcome = simulate(
                 self._federation(
@@ -161,6 +180,14 @@ class FederatedKernelEstimator(BaseEstimator):
                 lambda party: fdskl.predict(party, self.shards_[party.name]),
             )
         return np.asarray(outcome.results[self.settings_.label_parties[0]])
+
+    def _invite_dealer(self, tables: dict[str, Table]) -> None:
+        """Where features are hidden, a dealer that is none of the parties joins without columns."""
+        if self.disclosure == "open" or self.dealer is None or self.dealer in tables:
+            return
+        check_name("dealer", self.dealer)
+        rows = next(iter(tables.values())).rows
+        tables[self.dealer] = Table(self.dealer, (), np.empty((rows, 0)))
 
     def _validate(self, X: Any, y: Any = None, *, reset: bool) -> Any:
         """scikit-learn's own checks; cells that are no numbers are named with column and party."""
@@ -203,6 +230,8 @@ class FederatedKernelEstimator(BaseEstimator):
             raise InputError.of(
                 "masking", "'pads' for two parties (one tree is all there is)", "trees"
             )
+        if self.masking == "trees" and self.disclosure != "open":
+            raise InputError.of("masking", f"'pads' with disclosure={self.disclosure!r}", "trees")
         label_parties = choose_label_parties(self.label_parties, parties)
         if self.masking == "trees" and len(label_parties) == 2:
             raise InputError.of(
@@ -228,6 +257,10 @@ class FederatedKernelEstimator(BaseEstimator):
             precondition=bool(self.precondition),
             feature_map=self.feature_map,
             disclosure=self.disclosure,
+            helper=self.helper,
+            dealer=self.dealer,
+            hidden_bits=_plain(self.hidden_bits),
+            max_passes=_plain(self.max_passes),
             scale=self.scale,
             ring_bits=_plain(self.ring_bits),
             directions=self.directions,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,9 @@ MEMORY = 10
 
 SAMPLE = 8192
 """The most rows that a preconditioner is made of."""
+
+LONG_MEMORY = 30
+"""The same where Φ offers no Gram matrix: memory halves the passes that a preconditioner saves."""
 
 
 class Sums(Protocol):
@@ -98,8 +102,10 @@ def solve(
     rows, outputs = problem.targets.shape
     weights = (problem.weights / problem.mass)[:, None]  # (rows, 1)
     solution = Solution(np.zeros((operator.width, outputs)))
-    precondition = _preconditioner(operator, problem, np.arange(rows) if sample is None else sample)
-    history = _History(outputs)
+    precondition, offered = _preconditioner(
+        operator, problem, np.arange(rows) if sample is None else sample
+    )
+    history = _History(outputs, MEMORY if offered else LONG_MEMORY)
 
     a = solution.coefficients  # α, (width, outputs)
     f = np.broadcast_to(problem.constant, (rows, outputs)).copy()
@@ -163,8 +169,9 @@ class _History:
     The two-loop recursion is run on the table, so that one sum of scalars serves an iteration.
     """
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self, outputs: int, memory: int = MEMORY) -> None:
         self._outputs = outputs
+        self._memory = memory
         self._s: list[Array] = []
         self._y: list[Array] = []
         self._z: list[Array] = []
@@ -174,7 +181,7 @@ class _History:
     def append(self, s: Array, y: Array, z: Array) -> None:
         for kept, new in ((self._s, s), (self._y, y), (self._z, z)):
             kept.append(new)
-            del kept[:-MEMORY]
+            del kept[: -self._memory]
 
     def partial(self, g: Array, p: Array) -> Array:
         """This party's part of all inner products that the next direction needs."""
@@ -182,13 +189,13 @@ class _History:
         s, y, z = self._s, self._y, self._z
         m = len(s)
         table = np.empty((2 * m * m + 2 * m + 1, self._outputs))
-        table[: m * m] = [_dots(a, b) for a in s for b in y] or np.empty((0, self._outputs))
-        table[m * m : 2 * m * m] = [_dots(a, b) for a in y for b in z] or np.empty(
-            (0, self._outputs)
-        )
-        for i in range(m):
-            table[2 * m * m + i] = _dots(s[i], g)
-            table[2 * m * m + m + i] = _dots(y[i], p)
+        for o in range(self._outputs if m else 0):
+            # Rows are pairs: one small product of matrices instead of m² inner products.
+            past_s, past_y, past_z = (np.array([v[:, o] for v in kept]) for kept in (s, y, z))
+            table[: m * m, o] = (past_s @ past_y.T).ravel()
+            table[m * m : 2 * m * m, o] = (past_y @ past_z.T).ravel()
+            table[2 * m * m : 2 * m * m + m, o] = past_s @ g[:, o]
+            table[2 * m * m + m : -1, o] = past_y @ p[:, o]
         table[-1] = _dots(g, p)
         return table
 
@@ -211,19 +218,19 @@ class _History:
             np.where(sy[i, i] > 0, 1 / np.where(sy[i, i] > 0, sy[i, i], 1.0), 0.0) for i in range(m)
         ]
         # Backwards: q = g − Σ a_i y_i.
-        back: list[Array] = [np.zeros(self._outputs)] * m
+        back = np.zeros((m, self._outputs))
         for i in reversed(range(m)):
-            back[i] = rho[i] * (sg[i] - sum(back[j] * sy[i, j] for j in range(i + 1, m)))
+            back[i] = rho[i] * (sg[i] - (back[i + 1 :] * sy[i, i + 1 :]).sum(axis=0))
         scale = np.ones(self._outputs)
         if m:
             good = (sy[-1, -1] > 0) & (yz[-1, -1] > 0)
             scale = np.where(good, sy[-1, -1] / np.where(good, yz[-1, -1], 1.0), 1.0)
         # Forwards: r = scale·P⁻¹q + Σ s_i (a_i − b_i).
-        forth: list[Array] = []
+        forth = np.zeros((m, self._outputs))
         for i in range(m):
-            yr = scale * (yp[i] - sum(back[j] * yz[i, j] for j in range(m)))
-            yr = yr + sum(forth[j] * sy[j, i] for j in range(i))
-            forth.append(back[i] - rho[i] * yr)
+            yr = scale * (yp[i] - (back * yz[i]).sum(axis=0))
+            yr = yr + (forth[:i] * sy[:i, i]).sum(axis=0)
+            forth[i] = back[i] - rho[i] * yr
         r = scale * self._p
         for i in range(m):
             r = r - (scale * back[i]) * self._z[i] + forth[i] * self._s[i]
@@ -259,8 +266,11 @@ def _dots(a: Array, b: Array) -> Array:
 
 def _preconditioner(
     operator: FeatureOperator, problem: Problem, sample: Array
-) -> Callable[[Array], Array]:
-    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀWΦ[sample]/W + λI; where Φ has no Gram matrix, P = λ + κ."""
+) -> tuple[Callable[[Array], Array], bool]:
+    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀWΦ[sample]/W + λI, and whether Φ offered its Gram matrix.
+
+    Where it did not, P = λ + κ.
+    """
     if not problem.weights[sample].any():
         sample = np.flatnonzero(problem.weights)
     share = problem.weights[sample] / problem.weights[sample].sum()
@@ -271,7 +281,7 @@ def _preconditioner(
     kappa = max(kappa, 0.01 * problem.loss.curvature_bound)
     gram = operator.gram(sample, share)
     if gram is None:
-        return lambda g: g / (problem.penalty + kappa)
+        return lambda g: g / (problem.penalty + kappa), False
     gram *= kappa
     diagonal = np.einsum("ii->i", gram)
     ridge = problem.penalty
@@ -279,7 +289,7 @@ def _preconditioner(
         try:
             diagonal += ridge
             factor = cho_factor(gram, lower=True, check_finite=False)
-            return lambda g: cho_solve(factor, g, check_finite=False)
+            return partial(cho_solve, factor, check_finite=False), True
         except LinAlgError:
             # A subsample in single precision can be indefinite by rounding: add more of the ridge.
             ridge = max(10 * ridge, 1e-7 * float(diagonal.max()))

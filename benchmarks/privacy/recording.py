@@ -1,0 +1,48 @@
+"""What a label party holds at each disclosure level, caught in a real run for the attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.hidden import HiddenOperator
+from vertikal.algorithms.phases import PhasePass
+
+Array = npt.NDArray[Any]
+
+
+@contextmanager
+def phases_held() -> Iterator[list[tuple[Array, Array, Any]]]:
+    """(phases, its own part of them, ring) of label parties that train in the open, inside."""
+    held: list[tuple[Array, Array, Any]] = []
+    original = PhasePass.gather
+
+    def gather(self: PhasePass, rows: int, kept: int) -> Any:
+        operator = original(self, rows, kept)
+        if operator is not None:
+            own = self.own.local(self._party.table.block(slice(None)))
+            held.append((operator._cached.copy(), own, self.own.ring))
+        return operator
+
+    with mock.patch.object(PhasePass, "gather", gather):
+        yield held
+
+
+@contextmanager
+def values_opened() -> Iterator[list[Array]]:
+    """Everything that forward products opened to label parties inside, (rows, outputs) each."""
+    values: list[Array] = []
+    original = HiddenOperator.forward
+
+    def forward(self: HiddenOperator, *args: Any, **options: Any) -> Array:
+        found = original(self, *args, **options)
+        values.append(np.array(found))
+        return found
+
+    with mock.patch.object(HiddenOperator, "forward", forward):
+        yield values

@@ -1,0 +1,192 @@
+"""Training and prediction where nobody sees a feature (``disclosure="values"``).
+
+The protocol is in `secure`: the label party that owns a block of directions, the helper and the
+dealer hold masked parts, from which the label party gets products with the features and nothing
+else. Here are the operator that solvers multiply by, the pass over the rows that sets it up, and
+what the ledger says of each message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy.typing as npt
+
+from vertikal.algorithms.directions import draw
+from vertikal.algorithms.phases import owned_block
+from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.shard import Shard
+from vertikal.errors import InputError
+from vertikal.party import Hidden, HiddenBlock, Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.solvers.operator import ALL, FeatureOperator
+
+Array = npt.NDArray[Any]
+
+BLOCK_CELLS = 1 << 19
+"""Phases per message: small enough that a block's many arrays stay near the processor."""
+
+SPAN_CELLS = 1 << 23
+"""Cells that the roles hold at a time while predicting."""
+
+FEWEST_ROWS = 8
+"""Rows that a gradient must be about."""
+
+_NOTHING = "nothing: uniform to its receiver, whatever the data"
+
+
+def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> dict[str, Disclosure]:
+    """What each kind of message of the protocol tells its receiver."""
+    passes = settings.passes(owner)
+    learns = (
+        f"the label party learns Φd of the training rows for the directions d that its solver "
+        f"tries, at most {passes} numbers a row, which together are the values of f on its way, "
+        "and the gradient summed over the rows, once per pass; no phase and no feature"
+        if training
+        else "the label party learns the predictions of the rows that were asked for, by its own "
+        "coefficients; no phase and no feature"
+    )
+    return {
+        "shares": Disclosure(
+            "phase shares", "phases under a mask of the label party's", _NOTHING, True
+        ),
+        "correlation": Disclosure(
+            "correlation", "the helper's shares of random cosines and sines", _NOTHING, True
+        ),
+        "opening": Disclosure("opening", "phases under the dealer's mask", _NOTHING, True),
+        "difference": Disclosure("difference", "the helper's half, masked", _NOTHING, True),
+        "requests": Disclosure(
+            "requests",
+            "which product the label party wants next, and of which rows",
+            "helper and dealer learn how many products training takes, and which rows a batch has",
+            masked=False,
+        ),
+        "questions": Disclosure("questions", "coefficients or residuals, masked", _NOTHING, True),
+        "masks": Disclosure("product masks", "the dealer's masks of a product", _NOTHING, True),
+        "answers": Disclosure("values", "products with the features, masked", learns, True),
+    }
+
+
+class HiddenOperator(FeatureOperator):
+    """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
+
+    It offers no Gram matrix: that would be another D² numbers about the rows. The exact solver goes
+    without a preconditioner, and remembers more pairs instead.
+    """
+
+    def __init__(self, hidden: Hidden, total: int) -> None:
+        self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
+        self._hidden = hidden
+        self._norm = math.sqrt(2 / total)
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        return self._hidden.product("forward", coefficients * self._norm, rows, columns)
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        return self._hidden.product("adjoint", residuals, rows, columns) * self._norm
+
+
+class HiddenPass:
+    """This party's part in hiding the features of one model; the interface of `PhasePass`."""
+
+    def __init__(self, party: Party, shard: Shard, *, training: bool = True) -> None:
+        self._party = party
+        self._settings = shard.settings
+        self._training = training
+        self._maps = {
+            owner: owned_block(shard, draw(shard, owner)).feature_map
+            for owner in shard.settings.widths()
+        }
+        self._hidden: Mapping[str, Hidden] = {}
+        widest = max(shard.settings.widths().values())
+        self._height = max(16, BLOCK_CELLS // widest)
+
+    def gather(self, rows: int, kept: int) -> HiddenOperator | None:
+        """Take part in the one pass over the training rows; the operator Φ at a label party."""
+        if kept < rows:
+            needed = rows * max(self._settings.widths().values()) * self._settings.hidden_bits
+            raise InputError.of(
+                "memory",
+                f"None or at least {needed // 8} bytes with "
+                f"disclosure={self._settings.disclosure!r}, where nothing is asked for again",
+                self._settings.memory,
+            )
+        self.add(slice(0, rows))
+        own = self._hidden.get(self._party.name)
+        return None if own is None else HiddenOperator(own, self._settings.n_directions)
+
+    def add(self, span: slice) -> None:
+        """Hide the features of these rows, afresh."""
+        party = self._party
+        self._hidden = {owner: self._begin(owner, span.stop - span.start) for owner in self._maps}
+        for start in range(span.start, span.stop, self._height):
+            block = slice(start, min(start + self._height, span.stop))
+            columns = party.table.block(block)
+            for owner, hidden in self._hidden.items():
+                with party.naming("phases"):
+                    phases = self._maps[owner].local(columns)
+                hidden.add(phases)
+            party.clock.advance(block.stop - block.start)
+
+    def _begin(self, owner: str, rows: int) -> Hidden:
+        settings = self._settings
+        agreed = HiddenBlock(
+            rows=rows,
+            width=settings.widths()[owner],
+            phase_bits=settings.ring_bits,
+            word_bits=settings.hidden_bits,
+            most_passes=settings.passes(owner) if self._training else settings.outputs,
+            fewest_rows=min(FEWEST_ROWS, rows // 4) if self._training else rows + 1,
+        )
+        return self._party.hidden_features(
+            owner,
+            *settings.assistants(),
+            agreed,
+            disclosures_of(settings, owner, training=self._training),
+        )
+
+    @property
+    def operator(self) -> HiddenOperator:
+        """Φ of the rows added last, at the label party."""
+        return HiddenOperator(self._hidden[self._party.name], self._settings.n_directions)
+
+    def serve(self) -> None:
+        """Helper and dealer: take part in products until the label parties have no more."""
+        if self._party.name not in self._settings.assistants():
+            return
+        if len(self._hidden) == 1:
+            for hidden in self._hidden.values():
+                hidden.serve()
+            return
+        # Label parties ask when they like; each has a thread to itself.
+        pool = ThreadPoolExecutor(len(self._hidden))
+        tasks = [pool.submit(hidden.serve) for hidden in self._hidden.values()]
+        done, _ = wait(tasks, return_when=FIRST_EXCEPTION)
+        # Not waited for: what fails here ends the others' waits only once this party has failed.
+        pool.shutdown(wait=False)
+        for task in done:
+            task.result()
+
+    def finish(self) -> None:
+        """A label party: tell helper and dealer that it wants no more products."""
+        self._hidden[self._party.name].finish()
+
+
+def hidden_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """Of a label party's own directions, in spans of rows; the others take part."""
+    phases = HiddenPass(party, shard, training=False)
+    height = max(16, SPAN_CELLS // max(shard.settings.widths().values()))
+    for start in range(0, party.table.rows, height):
+        span = slice(start, min(start + height, party.table.rows))
+        phases.add(span)
+        if party.has_labels and shard.coefficients is not None:
+            partial = phases.operator.forward(shard.coefficients)
+            phases.finish()
+            yield span, partial
+        else:
+            phases.serve()

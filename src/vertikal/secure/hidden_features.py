@@ -1,0 +1,204 @@
+"""Hidden phases, put together: one role's part in the features of one label party's block.
+
+First all rows are added, block by block (steps 1 and 2: `phase_shares`, `trigonometric`; and the
+masked half of step 3, `private_product`). Then the label party asks for products, and helper and
+dealer serve until it says that there are no more. What remains of the cosines is C − Y at the label
+party, under a mask Y that helper and dealer know; neither of the two says anything by itself.
+
+The helper counts what it opens: no row takes part in more forward products than was agreed, and no
+adjoint product is about fewer rows than was agreed, since either would hand over features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import InputError, MeshError, SecrecyError
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.agreement import PairKeys
+from vertikal.secure.phase_shares import PhaseShares
+from vertikal.secure.private_product import KINDS, Part, PrivateProduct
+from vertikal.secure.ring import Ring
+from vertikal.secure.roles import Roles
+from vertikal.secure.trigonometric import TrigonometricShares
+from vertikal.secure.truncation import FixedPoint
+
+Array: TypeAlias = npt.NDArray[Any]
+Booked: TypeAlias = Callable[[str], AbstractContextManager[None]]
+"""Opens the ledger's entry for one of `STEPS`."""
+
+STEPS = (
+    "shares",
+    "correlation",
+    "opening",
+    "difference",
+    "requests",
+    "questions",
+    "masks",
+    "answers",
+)
+"""The kinds of messages, each sent by one role: what its reader learns is the ledger's to say."""
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all roles must agree on about one block."""
+
+    rows: int
+    width: int
+    phase_bits: int
+    word_bits: int
+    most_passes: int
+    """Forward products that any one row may take part in."""
+    fewest_rows: int
+    """Distinct rows that an adjoint product must be about."""
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the label party tells helper and dealer before each product; no ``kind``: no more."""
+
+    kind: str = ""
+    outputs: int = 0
+    first: int = 0
+    last: int = 0
+    some: int = 0
+    """How many row numbers follow; 0 for all rows."""
+
+
+class HiddenFeatures:
+    """One party's part in one block; what it may call depends on its role."""
+
+    def __init__(
+        self, mesh: Mesh, keys: PairKeys, roles: Roles, agreed: Agreed, booked: Booked
+    ) -> None:
+        if agreed.phase_bits not in (8, 16):
+            raise InputError.of("ring_bits", "8 or 16 where phases are hidden", agreed.phase_bits)
+        self.agreed = agreed
+        self._mesh, self._roles, self._booked = mesh, roles, booked
+        self._shares = PhaseShares(mesh, keys, roles)
+        self._fixed = FixedPoint(Ring(agreed.word_bits))
+        self._tag = f"hidden/{roles.owner}/{roles.session}/request"
+        self._opened = np.zeros(agreed.rows, np.int64)  # at H: forward products by row
+        if mesh.me in roles.names:
+            shape = (agreed.rows, agreed.width)
+            self._cosines = TrigonometricShares(mesh, keys, roles, agreed.phase_bits, self._fixed)
+            self._product = PrivateProduct(mesh, keys, roles, shape, self._fixed.ring.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this role keeps."""
+        return self._product.nbytes if self._mesh.me in self._roles.names else 0
+
+    def add(self, phases: Array) -> None:
+        """Every party: the next block of rows, with its own phases, which are overwritten."""
+        me, roles = self._mesh.me, self._roles
+        if me == roles.dealer:
+            with self._booked("correlation"):
+                self._cosines.deal(phases)
+            self._product.add_as_dealer(len(phases))
+            return
+        with self._booked("shares"):
+            share = self._shares.share(phases)
+        if share is None:
+            return
+        with self._booked("opening"):
+            if me == roles.owner:
+                self._product.add_as_owner(self._cosines.open_as_owner(share))
+                return
+            cosines = self._cosines.open_as_helper(share)
+        with self._booked("difference"):
+            self._product.add_as_helper(cosines)
+
+    def product(
+        self, kind: str, vectors: Array, rows: Array | None = None, columns: slice = slice(None)
+    ) -> Array:
+        """A: "forward" C[rows, columns] @ vectors, or "adjoint" C[rows, columns].T @ vectors."""
+        span = range(self.agreed.width)[columns]
+        request = Request(
+            kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
+        )
+        part = self._part(request, rows)
+        elements, fractions = self._fixed.encode(
+            vectors, {"forward": "coefficients", "adjoint": "residuals"}[kind]
+        )
+        self._announce(request, rows)
+        with self._booked("questions"):
+            total = self._product.ask(kind, elements, part)
+        return self._fixed.decode(total, fractions)
+
+    def finish(self) -> None:
+        """A: tell helper and dealer that no product will follow."""
+        self._announce(Request(), None)
+
+    def serve(self) -> None:
+        """H and T: take part in products until the label party says that there are no more."""
+        while True:
+            request, rows = self._requested()
+            if not request.kind:
+                return
+            part = self._part(request, rows)
+            if self._mesh.me == self._roles.helper:
+                self._count(request, rows)
+                with self._booked("answers"):
+                    self._product.answer(request.kind, request.outputs, part)
+            else:
+                with self._booked("masks"):
+                    self._product.deal(request.kind, request.outputs, part)
+
+    def _announce(self, request: Request, rows: Array | None) -> None:
+        with self._booked("requests"):
+            for name in (self._roles.helper, self._roles.dealer):
+                self._mesh.send(name, self._tag, msgspec.structs.asdict(request))
+                if rows is not None:
+                    self._mesh.send(name, f"{self._tag}/rows", np.asarray(rows, np.int64))
+
+    def _requested(self) -> tuple[Request, Array | None]:
+        me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
+        message: Any = self._mesh.recv(owner, self._tag)
+        try:
+            request = msgspec.convert(message, Request)
+        except msgspec.ValidationError as error:
+            raise MeshError(f"{me}: {owner} asked for a product wrongly: {error}") from None
+        if not request.kind:
+            return request, None
+        whole = 0 <= request.first < request.last <= agreed.width
+        if request.kind not in KINDS or request.outputs < 1 or request.some < 0 or not whole:
+            raise MeshError(f"{me}: {owner} asked for a product that does not exist: {request}")
+        if not request.some:
+            return request, None
+        rows = self._mesh.recv_array(owner, f"{self._tag}/rows", np.int64, (request.some,))
+        if rows.min() < 0 or rows.max() >= agreed.rows:
+            raise MeshError(f"{me}: {owner} asked for rows beyond the {agreed.rows} there are")
+        return request, rows
+
+    def _count(self, request: Request, rows: Array | None) -> None:
+        """H: refuse what would open more than was agreed, before anything is computed."""
+        me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
+        if request.kind == "forward":
+            self._opened[slice(None) if rows is None else np.unique(rows)] += request.outputs
+            if self._opened.max() > agreed.most_passes:
+                raise SecrecyError(
+                    f"{me}: {owner} asked for forward pass {self._opened.max()} over a row; "
+                    f"{agreed.most_passes} were agreed (max_passes), and nothing was opened"
+                )
+        distinct = agreed.rows if rows is None else len(np.unique(rows))
+        if request.kind == "adjoint" and distinct < agreed.fewest_rows:
+            raise SecrecyError(
+                f"{me}: {owner} asked for a gradient over {distinct} rows; fewer than "
+                f"{agreed.fewest_rows} would show single features, and nothing was opened"
+            )
+
+    def _part(self, request: Request, rows: Array | None) -> Part:
+        columns = slice(request.first, request.last)
+        if rows is not None:
+            return lambda matrix: matrix[rows, columns]
+        if (request.first, request.last) == (0, self.agreed.width):
+            return None
+        return lambda matrix: matrix[:, columns]

@@ -1,0 +1,79 @@
+"""The compiled loops over ring elements; imported only where numba is installed.
+
+See `ring_products` for what they compute. Unsigned integers wrap, so the compiler may reorder and
+vectorise the sums as it likes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+def times(matrix: Any, vectors: Any, out: Any) -> None:
+    (_times_32 if matrix.dtype == np.uint32 else _times_64)(matrix, vectors, out)
+
+
+@njit(cache=True, nogil=True)
+def _times_32(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
+    rows, width = matrix.shape
+    for i in range(rows):
+        for o in range(vectors.shape[0]):
+            total = np.uint32(0)
+            for j in range(width):
+                # Cast back at once: numba would widen the sum, and halve the speed.
+                total = np.uint32(total + np.uint32(matrix[i, j] * vectors[o, j]))
+            out[i, o] = total
+
+
+@njit(cache=True, nogil=True)
+def _times_64(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
+    rows, width = matrix.shape
+    for i in range(rows):
+        for o in range(vectors.shape[0]):
+            total = np.uint64(0)
+            for j in range(width):
+                total += matrix[i, j] * vectors[o, j]
+            out[i, o] = total
+
+
+@njit(cache=True, nogil=True)
+def transposed(matrix: Any, vectors: Any, out: Any) -> None:  # pragma: no cover
+    rows, width = matrix.shape
+    whole = rows - rows % 4
+    # Four rows stay in the cache while they serve all vectors.
+    for i in range(0, whole, 4):
+        for o in range(vectors.shape[1]):
+            a, b = vectors[i, o], vectors[i + 1, o]
+            c, d = vectors[i + 2, o], vectors[i + 3, o]
+            for j in range(width):
+                out[o, j] += (
+                    a * matrix[i, j]
+                    + b * matrix[i + 1, j]
+                    + c * matrix[i + 2, j]
+                    + d * matrix[i + 3, j]
+                )
+    for i in range(whole, rows):
+        for o in range(vectors.shape[1]):
+            a = vectors[i, o]
+            for j in range(width):
+                out[o, j] += a * matrix[i, j]
+
+
+@njit(cache=True, nogil=True)
+def rotate(phases: Any, cos: Any, sin: Any, c: Any, s: Any) -> None:  # pragma: no cover
+    rows, width = phases.shape
+    for i in range(rows):
+        for j in range(width):
+            m = phases[i, j]
+            c[i, j] = cos[m] * c[i, j] + sin[m] * s[i, j]
+
+
+@njit(cache=True, nogil=True)
+def take_off(phases: Any, table: Any, share: Any) -> None:  # pragma: no cover
+    rows, width = phases.shape
+    for i in range(rows):
+        for j in range(width):
+            share[i, j] = table[phases[i, j]] - share[i, j]

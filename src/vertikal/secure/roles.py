@@ -1,0 +1,49 @@
+"""Who does what when phases are hidden: label party, helper and dealer, three different parties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vertikal.errors import InputError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles for the block of directions of one label party.
+
+    ``owner`` (A) is the label party that learns the products, ``helper`` (H) holds the other half
+    of each feature, ``dealer`` (T) makes the correlated randomness. No two of them may collude.
+    ``parties`` are all who bring phases or deal. ``session`` tells several runs of the protocol
+    under the same keys apart: none may see the seeds and pads of another.
+    """
+
+    owner: str
+    helper: str
+    dealer: str
+    parties: tuple[str, ...]
+    session: str = "0"
+
+    def __post_init__(self) -> None:
+        for role, name in (("helper", self.helper), ("dealer", self.dealer)):
+            if name not in self.parties:
+                raise InputError.of(role, f"one of the parties {list(self.parties)}", name)
+        if len({self.owner, self.helper, self.dealer}) < 3:
+            raise InputError.of(
+                "helper and dealer",
+                f"two different parties other than the label party {self.owner!r}",
+                f"{self.helper!r} and {self.dealer!r}",
+            )
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.owner, self.helper, self.dealer
+
+    @property
+    def purpose(self) -> tuple[str, ...]:
+        """What seeds, pads and tags of this run are bound to."""
+        return self.session, *self.names
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """Parties without a role, which bring their phases only."""
+        return tuple(name for name in self.parties if name not in self.names)
