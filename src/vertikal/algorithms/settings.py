@@ -16,11 +16,12 @@ from vertikal.kernels.spectral import kernel_named
 from vertikal.losses.pointwise import loss_named
 
 SOLVERS = ("exact", "dsg")
-FEATURE_MAPS = ("fourier",)
+FEATURE_MAPS = ("fourier", "landmarks")
 DISCLOSURES = ("open",)
 DIRECTIONS = ("private", "shared")
 SCHEDULES = ("sync",)
 RING_BITS = (8, 16, 32)
+LANDMARK_BITS = (16, 32)
 SCALES = (None, "standard", "minmax", "max")
 
 
@@ -83,6 +84,13 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             _whole("steps", self.steps, " or None (each direction once)")
         if self.memory is not None:
             _whole("memory", self.memory, " of bytes, or None for no limit")
+        if self.feature_map == "landmarks":
+            if self.kernel != "gaussian":
+                raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
+            if self.ring_bits not in LANDMARK_BITS:
+                raise InputError.of(
+                    "ring_bits", f"one of {LANDMARK_BITS} for landmarks", self.ring_bits
+                )
         if self.n_directions < len(self.label_parties):
             raise InputError.of(
                 "n_directions",
@@ -108,7 +116,9 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Rows whose phases every label party can keep within ``memory``."""
         if self.memory is None:
             return rows
-        return min(rows, self.memory // (max(self.widths().values()) * (self.ring_bits // 8)))
+        # Landmark features are kept as single-precision kernel values, phases as they came.
+        size = 4 if self.feature_map == "landmarks" else self.ring_bits // 8
+        return min(rows, self.memory // (max(self.widths().values()) * size))
 
 
 def _positive(value: float) -> bool:

@@ -58,7 +58,7 @@ class FederatedKernelEstimator(BaseEstimator):
         feature_map: str = "fourier",
         disclosure: str = "open",
         scale: str | None = None,
-        ring_bits: int = 8,
+        ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",
@@ -231,7 +231,7 @@ class FederatedKernelEstimator(BaseEstimator):
             feature_map=self.feature_map,
             disclosure=self.disclosure,
             scale=self.scale,
-            ring_bits=_plain(self.ring_bits),
+            ring_bits=self._bits(),
             directions=self.directions,
             schedule=self.schedule,
             memory=parse_bytes(_plain(self.memory)),
@@ -241,6 +241,12 @@ class FederatedKernelEstimator(BaseEstimator):
             regression=self._regression,
             seed=seed,
         )
+
+    def _bits(self) -> Any:
+        """Bits of a ring element: a phase needs 8, a distance to a landmark 32."""
+        if isinstance(self.ring_bits, str) and self.ring_bits == "auto":
+            return 32 if self.feature_map == "landmarks" else 8
+        return _plain(self.ring_bits)
 
     def _federation(
         self,

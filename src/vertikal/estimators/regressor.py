@@ -52,7 +52,7 @@ class FDSKLRegressor(RegressorMixin, FederatedKernelEstimator):
         feature_map: str = "fourier",
         disclosure: str = "open",
         scale: str | None = None,
-        ring_bits: int = 8,
+        ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",
