@@ -25,7 +25,7 @@ def cancer():
     "options",
     [
         {},
-        {"ring_bits": 16},
+        {"ring_bits": 32},
         {"label_parties": 2},
         {"masking": "trees"},
         {"loss": "square"},
@@ -43,7 +43,7 @@ def test_every_solver_learns(cancer, options):
 
 def test_predictions_are_sums_over_the_kernel_with_the_landmarks(cancer):
     X, y = cancer
-    model = FDSKLClassifier(**OPTIONS, bandwidth=4.0).fit(X[:300], y[:300])
+    model = FDSKLClassifier(**OPTIONS, ring_bits=32, bandwidth=4.0).fit(X[:300], y[:300])
     leader = model.shards_["party1"]
     landmarks = np.concatenate(
         [shard.landmarks["party1"] for shard in model.shards_.values()], axis=1

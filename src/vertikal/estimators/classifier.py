@@ -66,7 +66,7 @@ class FDSKLClassifier(ClassifierMixin, FederatedKernelEstimator):
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard.
     ring_bits : "auto", 8, 16 or 32
-        Bits of a phase, or of a distance to a landmark (16 or 32). "auto" is 8, for landmarks 32.
+        Bits of a phase, or of a distance to a landmark (16 or 32). "auto" is 8, for landmarks 16.
     masking : "pads" or "trees"
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     directions : "private" or "shared"

@@ -243,9 +243,9 @@ class FederatedKernelEstimator(BaseEstimator):
         )
 
     def _bits(self) -> Any:
-        """Bits of a ring element: a phase needs 8, a distance to a landmark 32."""
+        """Bits of a ring element: a phase needs 8, a distance to a landmark 16."""
         if isinstance(self.ring_bits, str) and self.ring_bits == "auto":
-            return 32 if self.feature_map == "landmarks" else 8
+            return 16 if self.feature_map == "landmarks" else 8
         return _plain(self.ring_bits)
 
     def _federation(
