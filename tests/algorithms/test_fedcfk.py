@@ -71,9 +71,13 @@ def test_some_requests_name_no_item_of_the_user():
 
 def test_how_well_the_server_guesses_the_positives():
     """The server ranks the cover by how often items were asked for, and by popularity: neither
-    tells a user's items from its decoys; with fresh decoys, as published, the first does."""
+    tells a user's items from its decoys; with fresh decoys, as published, the first does. How alike
+    the items of the cover are does tell something."""
     popularity = RATINGS.sum(axis=0)
-    by_count, by_popularity, published, hits, size = [], [], [], 0, 0
+    server = ServerKernel(60)
+    server.improve(RATINGS.T @ RATINGS)
+    kernel = server.normalised()
+    by_count, by_popularity, by_likeness, published, hits, size = [], [], [], [], 0, 0
     for user in range(120):
         positives, requests = requests_of(user)
         if not 0 < len(positives) < len(requests.cover):
@@ -87,12 +91,17 @@ def test_how_well_the_server_guesses_the_positives():
         truth = np.isin(requests.cover, positives)
         by_count.append(roc_auc_score(truth, counted[requests.cover]))
         by_popularity.append(roc_auc_score(truth, popularity[requests.cover]))
+        likeness = kernel[np.ix_(requests.cover, requests.cover)].mean(axis=1)
+        by_likeness.append(roc_auc_score(truth, likeness))
         published.append(roc_auc_score(np.isin(np.arange(60), positives), fresh))
         guessed = requests.cover[np.argsort(-counted[requests.cover])[: len(positives)]]
         hits += np.isin(guessed, positives).sum()
         size += len(positives)
     assert np.mean(by_count) == pytest.approx(0.5, abs=0.05)
     assert np.mean(by_popularity) == pytest.approx(0.5, abs=0.1)
+    # What a cover cannot hide: a user's items are like one another, its decoys less so.
+    print(f"by count {np.mean(by_count):.3f}, by likeness {np.mean(by_likeness):.3f}")
+    assert 0.5 < np.mean(by_likeness) < 0.85
     assert np.mean(published) > 0.9
     # A quarter of the cover is true, and that is how often a guess is right.
     assert hits / size == pytest.approx(0.25, abs=0.07)

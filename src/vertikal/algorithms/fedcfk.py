@@ -59,7 +59,8 @@ class Requests:
     The paper adds fresh decoys to each request; whoever sees two requests then intersects them.
     Here a user draws its decoys once: ``cover`` holds its items and the decoys, and every request
     is a random part of the cover, in which an item and a decoy are equally likely. Requests say
-    which items are in the cover, and no more; some contain no item of the user at all.
+    which items are in the cover, and no more; some contain no item of the user at all. What a
+    cover does not hide is that a user's items are more alike than its decoys.
     """
 
     cover: Array  # item numbers, sorted
