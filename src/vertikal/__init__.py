@@ -6,7 +6,17 @@ model.predict_proba(X_test); model.ledger_          # who learned what
 """
 
 from vertikal.estimators.classifier import FDSKLClassifier
+from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
 from vertikal.estimators.regressor import FDSKLRegressor
+from vertikal.estimators.secure_kernel_machines import SecureKernelRidge, SecureKernelSVC
 from vertikal.version import __version__
 
-__all__ = ["FDSKLClassifier", "FDSKLRegressor", "__version__"]
+__all__ = [
+    "CFKOMDRecommender",
+    "FDSKLClassifier",
+    "FDSKLRegressor",
+    "FedCFKRecommender",
+    "SecureKernelRidge",
+    "SecureKernelSVC",
+    "__version__",
+]

@@ -34,6 +34,10 @@ class PadReused(SecrecyError):
     """A one-time pad was asked for a second time."""
 
 
+class TooFewSurvivors(SecrecyError):
+    """So many have left that the rest could not open the sum, or would open more than the sum."""
+
+
 class MeshError(VertikalError):
     """Parties could not exchange a message."""
 

@@ -20,7 +20,7 @@ REFUSED = [
     ("kernel", "rbf", "one of "),
     ("loss", "hinge", "one of "),
     ("solver", "sgd", "one of 'exact', 'dsg', got 'sgd'"),
-    ("feature_map", "landmarks", "'fourier', got 'landmarks'"),
+    ("feature_map", "wavelet", "one of 'fourier', 'landmarks', got 'wavelet'"),
     ("disclosure", "closed", "one of 'open', 'values', got 'closed'"),
     ("directions", "public", "one of 'private', 'shared', got 'public'"),
     ("schedule", "async", "'sync', got 'async'"),
@@ -98,3 +98,20 @@ def test_automatic_step_sizes():
     assert step_size_of(make(samples=1, features=1)) == pytest.approx(1 / 16)
     assert step_size_of(make(loss="square")) == 0.5
     assert step_size_of(make(precondition=True, samples=512)) == 2.0
+
+
+def test_landmarks_are_kept_as_four_bytes_each():
+    settings = FdsklSettings(
+        parties=("a", "b"),
+        label_parties=("a",),
+        feature_map="landmarks",
+        ring_bits=16,
+        n_directions=100,
+        memory=4000,
+    )
+    assert settings.cached_rows(50) == 10
+
+
+def test_landmarks_are_open_only():
+    with pytest.raises(InputError, match=r"^feature_map must be 'fourier' with disclosure='values'"):
+        make(feature_map="landmarks", ring_bits=16, disclosure="values", label_parties=("a",))

@@ -45,7 +45,7 @@ PARAMETERS = [
     ("schedule", "later", ".*'sync'"),
     ("scale", "l2", "one of None, 'standard', 'minmax', 'max'"),
     ("disclosure", "secret", ".*'open', 'values'"),
-    ("feature_map", "wavelet", ".*'fourier'"),
+    ("feature_map", "wavelet", "one of 'fourier', 'landmarks'"),
     ("ring_bits", 64, "one of 8, 16, 32"),
     ("ring_bits", 7, "one of 8, 16, 32"),
     ("ring_bits", 8.0, "one of 8, 16, 32"),

@@ -21,6 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from vertikal.algorithms.bandwidth import agree_on_bandwidth
 from vertikal.algorithms.hidden import HiddenPass, hidden_predictions
+from vertikal.algorithms.landmarks import keep_landmarks, whiten
 from vertikal.algorithms.phases import PhasePass
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
@@ -41,6 +42,7 @@ from vertikal.solvers.exact import (
 )
 from vertikal.solvers.expansion import Expansion
 from vertikal.solvers.operator import FeatureOperator
+from vertikal.solvers.whitened import WhitenedOperator
 
 Array = npt.NDArray[Any]
 
@@ -75,11 +77,15 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
     shard = Shard(
         party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
     )
+    shard = keep_landmarks(party, shard)
     kept = settings.cached_rows(rows)
     serving = settings.hides or kept < rows
     with party.clock.stage("phases", rows):
+        factor = whiten(party, shard)
         phases = HiddenPass(party, shard) if settings.hides else PhasePass(party, shard)
-        operator = phases.gather(rows, kept)
+        operator: FeatureOperator | None = phases.gather(rows, kept)
+    if operator is not None and factor is not None:
+        operator = WhitenedOperator(operator, factor.matrix, factor.gram)
     if operator is None or party.labels is None:
         if serving:
             with party.clock.stage("serve"):
@@ -90,6 +96,8 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
         shard, labels = _standardised(shard, party.labels)
         learn = _train_exact if settings.solver == "exact" else _train_dsg
         shard = learn(party, shard, operator, labels, sums)
+        if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:
+            shard = replace(shard, coefficients=operator.spread(shard.coefficients))
         if serving:
             phases.finish()
     return shard

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from vertikal.algorithms.directions import Drawn, draw
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
+from vertikal.kernels.feature_map import FeatureMap
+from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
 from vertikal.party import Party
 from vertikal.privacy.ledger import Disclosure
@@ -34,6 +36,8 @@ REQUESTS = Disclosure(
 
 def phases_of(settings: FdsklSettings) -> Disclosure:
     """What the sum of the phases tells the label party that owns the directions."""
+    if settings.feature_map == "landmarks":
+        return distances_of(settings)
     learns = "the label party that owns the directions holds these sums in the open: "
     if settings.directions == "shared":
         learns += (
@@ -52,12 +56,29 @@ def phases_of(settings: FdsklSettings) -> Disclosure:
     )
 
 
+def distances_of(settings: FdsklSettings) -> Disclosure:
+    """What the summed distances to landmarks tell the label party that owns these."""
+    learns = (
+        "the label party that owns the landmarks learns how far each row is from each of these "
+        "training rows over all columns, and with its own columns taken off, over the others'; the "
+        "rows follow from that up to a rotation of all the others' columns together"
+    )
+    if len(settings.parties) == 2:
+        learns += "; with two parties these are one party's columns"
+    return Disclosure(
+        "phases",
+        "squared distances of each row to each landmark, summed over the parties",
+        learns,
+        True,
+    )
+
+
 @dataclass(frozen=True)
 class OwnedBlock:
     """The directions of one label party, as this party sees them: its map and its offsets b_ℓ."""
 
-    feature_map: FourierMap
-    offsets: Array  # (width,) ring elements
+    feature_map: FeatureMap
+    offsets: Array | None  # (width,) ring elements; landmarks have none
 
 
 class PhasePass:
@@ -67,14 +88,17 @@ class PhasePass:
         self._party = party
         settings = shard.settings
         self._blocks = {
-            owner: owned_block(shard, draw(shard, owner)) for owner in settings.widths()
+            owner: _landmark_block(shard, owner)
+            if settings.feature_map == "landmarks"
+            else owned_block(shard, draw(shard, owner))
+            for owner in settings.widths()
         }
         self._disclosure = phases_of(settings)
         widest = max(settings.widths().values()) * settings.ring_bits // 8
         self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
 
     @property
-    def own(self) -> FourierMap:
+    def own(self) -> FeatureMap:
         """The map of this label party's own directions."""
         return self._blocks[self._party.name].feature_map
 
@@ -99,7 +123,10 @@ class PhasePass:
                 place = into[where] if own and into is not None else None
                 with self._party.naming("columns"):
                     phases = block.feature_map.local(columns, place)
-                total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
+                if block.offsets is None:
+                    total = self._party.secure_sum(phases, owner, self._disclosure)
+                else:
+                    total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
                 if own:
                     mine = total
                     if place is not None and total is not place:
@@ -114,10 +141,15 @@ class PhasePass:
         """
         party = self._party
         cache: Array | None = None
+        place: Array | None = None
         if party.has_labels:
-            cache = np.empty((kept, self.own.width), self.own.ring.dtype)
-        for _ in self.stream(np.arange(kept), cache):
-            pass
+            dtype = self.own.kept_dtype or self.own.ring.dtype
+            cache = np.empty((kept, self.own.width), dtype)
+            # Sums are written where they are kept, unless they are kept in another form.
+            place = cache if self.own.kept_dtype is None else None
+        for where, phases in self.stream(np.arange(kept), place):
+            if cache is not None and phases is not None and place is None:
+                cache[where] = self.own.keep(phases)
         if cache is None:
             return None
         return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
@@ -147,6 +179,20 @@ class PhasePass:
     def _audience(self) -> tuple[str, ...]:
         party = self._party
         return (party.leader, *(p for p in party.parties if p not in party.label_parties))
+
+
+def _landmark_block(shard: Shard, owner: str) -> OwnedBlock:
+    settings = shard.settings
+    centre, factor = shard.scaling.arrays()
+    feature_map = LandmarkMap(
+        Ring(settings.ring_bits),
+        shard.landmarks[owner],
+        shard.bandwidth,
+        len(settings.parties),
+        centre=centre,
+        factor=factor,
+    )
+    return OwnedBlock(feature_map, None)
 
 
 def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:

@@ -16,7 +16,7 @@ from vertikal.kernels.spectral import kernel_named
 from vertikal.losses.pointwise import loss_named
 
 SOLVERS = ("exact", "dsg")
-FEATURE_MAPS = ("fourier",)
+FEATURE_MAPS = ("fourier", "landmarks")
 DISCLOSURES = ("open", "values")
 HIDDEN_BITS = (32, 64)
 HIDDEN_RING_BITS = (8, 16)
@@ -26,6 +26,7 @@ FEWEST_SAMPLES = 16
 DIRECTIONS = ("private", "shared")
 SCHEDULES = ("sync",)
 RING_BITS = (8, 16, 32)
+LANDMARK_BITS = (16, 32)
 SCALES = (None, "standard", "minmax", "max")
 
 
@@ -93,6 +94,13 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             _whole("steps", self.steps, " or None (each direction once)")
         if self.memory is not None:
             _whole("memory", self.memory, " of bytes, or None for no limit")
+        if self.feature_map == "landmarks":
+            if self.kernel != "gaussian":
+                raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
+            if self.ring_bits not in LANDMARK_BITS:
+                raise InputError.of(
+                    "ring_bits", f"one of {LANDMARK_BITS} for landmarks", self.ring_bits
+                )
         if self.n_directions < len(self.label_parties):
             raise InputError.of(
                 "n_directions",
@@ -121,6 +129,8 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_hidden(self) -> None:
         level = f"with disclosure={self.disclosure!r}"
+        if self.feature_map != "fourier":
+            raise InputError.of("feature_map", f"'fourier' {level}", self.feature_map)
         if self.ring_bits not in HIDDEN_RING_BITS:
             raise InputError.of("ring_bits", f"8 or 16 {level}", self.ring_bits)
         if self.solver == "dsg" and self.samples < FEWEST_SAMPLES:
@@ -182,7 +192,9 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Rows whose phases (hidden: masked halves) a label party can keep within ``memory``."""
         if self.memory is None:
             return rows
-        bits = self.hidden_bits if self.hides else self.ring_bits
+        # Landmark features are kept as single-precision kernel values, phases as they came.
+        bits = 32 if self.feature_map == "landmarks" else self.ring_bits
+        bits = self.hidden_bits if self.hides else bits
         return min(rows, self.memory // (max(self.widths().values()) * (bits // 8)))
 
 

@@ -6,6 +6,7 @@ same numbers never lie in two places.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,8 @@ class Shard:
     bandwidth: float
     seed: bytes = field(repr=False)
     coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
+    landmarks: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    """With landmark features: this party's own coordinates of them, by the label party's block."""
     constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
     unit: Array = field(default_factory=lambda: np.ones(1))  # (outputs,), of regression targets
     training: Training = field(default_factory=Training)

@@ -13,6 +13,7 @@ from rich.padding import Padding
 
 from vertikal.cli.demo_data import DataSet, breast_cancer, credit
 from vertikal.cli.demo_models import Comparison, Sweep, compare, sweep, warm_up
+from vertikal.cli.demo_recommender import show_recommender
 from vertikal.cli.demo_report import demo_page
 from vertikal.cli.tables import comparison_table, ledger_table, warning_panel
 from vertikal.errors import InputError
@@ -45,11 +46,19 @@ PLAIN_WIDTH = 110
     help="The same seed gives the same data and models; only the seconds differ.",
 )
 @click.option("--no-open-hint", is_flag=True, help="Do not say how to open the report.")
-def demo(out: Path, rows: int, seed: int, no_open_hint: bool) -> None:
+@click.option(
+    "--recommender",
+    is_flag=True,
+    help="Instead: a recommender on a small generated catalogue, printed; no report.",
+)
+def demo(out: Path, rows: int, seed: int, no_open_hint: bool, recommender: bool) -> None:
     """Train on three simulated parties, compare, and show who learned what.
 
     Everything runs in this process; nothing is sent anywhere.
     """
+    if recommender:
+        show_recommender(_console(), seed)
+        return
     began = time.perf_counter()
     _prepare(out)
     console = _console()

@@ -68,7 +68,7 @@ class FederatedKernelEstimator(BaseEstimator):
         hidden_bits: int = 64,
         max_passes: int | None = None,
         scale: str | None = None,
-        ring_bits: int = 8,
+        ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",
@@ -262,7 +262,7 @@ class FederatedKernelEstimator(BaseEstimator):
             hidden_bits=_plain(self.hidden_bits),
             max_passes=_plain(self.max_passes),
             scale=self.scale,
-            ring_bits=_plain(self.ring_bits),
+            ring_bits=self._bits(),
             directions=self.directions,
             schedule=self.schedule,
             memory=parse_bytes(_plain(self.memory)),
@@ -272,6 +272,12 @@ class FederatedKernelEstimator(BaseEstimator):
             regression=self._regression,
             seed=seed,
         )
+
+    def _bits(self) -> Any:
+        """Bits of a ring element: a phase needs 8, a distance to a landmark 16."""
+        if isinstance(self.ring_bits, str) and self.ring_bits == "auto":
+            return 16 if self.feature_map == "landmarks" else 8
+        return _plain(self.ring_bits)
 
     def _federation(
         self,

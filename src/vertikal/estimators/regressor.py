@@ -56,7 +56,7 @@ class FDSKLRegressor(RegressorMixin, FederatedKernelEstimator):
         hidden_bits: int = 64,
         max_passes: int | None = None,
         scale: str | None = None,
-        ring_bits: int = 8,
+        ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",

@@ -26,6 +26,7 @@ class FeatureMap(ABC):
 
     ring: Ring
     width: int  # features of this block
+    kept_dtype: np.dtype[Any] | None = None  # of what `keep` returns; None: ring elements
 
     @abstractmethod
     def local(self, block: Block, out: Array | None = None) -> Array:
@@ -34,6 +35,10 @@ class FeatureMap(ABC):
     @abstractmethod
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         """Features of summed ring elements (rows, some or all of the block's columns)."""
+
+    def keep(self, total: Array) -> Array:
+        """What a label party keeps of summed ring elements for its passes; `decode` reads it."""
+        return total
 
     def forward(self, total: Array, coefficients: Array) -> Array:
         """decode(total) @ coefficients: (rows, width) × (width, outputs) → (rows, outputs)."""

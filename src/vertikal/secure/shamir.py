@@ -1,0 +1,81 @@
+"""Shamir's secret sharing: any ``threshold`` shares give a secret back, fewer say nothing about it.
+
+The secret is the constant of a random polynomial of degree threshold − 1 over the integers mod
+2^255 − 19, and a share its value at the holder's number. Secrets are 31 bytes, so that each is an
+element of the field.
+
+With threshold 2, in the integers mod 7, secret 5 and the polynomial 5 + 3x:
+
+    holder 1 gets 1, holder 2 gets 4;   5 = 1·2/(2 − 1) + 4·1/(1 − 2) = 2 − 4 = −2 (mod 7)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from vertikal.errors import InputError, SecrecyError
+
+PRIME = 2**255 - 19
+SECRET_BYTES = 31
+SHARE_BYTES = 32
+
+# Bits drawn beyond the field's own before the reduction: the bias is below 2^-128.
+_DRAWN = 48
+
+
+def split(secret: bytes, holders: Iterable[int], threshold: int) -> dict[int, int]:
+    """One share for each holder's number."""
+    numbers = list(holders)
+    if len(secret) != SECRET_BYTES:
+        raise InputError.of("secret", f"{SECRET_BYTES} bytes", f"{len(secret)} bytes")
+    if len(set(numbers)) != len(numbers) or not all(0 < x < PRIME for x in numbers):
+        raise InputError.of("holders", "different positive numbers", numbers)
+    if not 1 <= threshold <= len(numbers):
+        raise InputError.of("threshold", f"from 1 to {len(numbers)} holders", threshold)
+    coefficients = [int.from_bytes(os.urandom(_DRAWN), "big") % PRIME for _ in range(threshold - 1)]
+    coefficients.append(int.from_bytes(secret, "big"))  # highest degree first, the secret last
+    return {x: _evaluate(coefficients, x) for x in numbers}
+
+
+def join(shares: Mapping[int, int], threshold: int) -> bytes:
+    """The secret of at least ``threshold`` shares; the first so many are used.
+
+    Shares that belong to no 31-byte secret are refused; others that do not fit give another
+    secret, which who knows a digest of the true one must compare.
+    """
+    if len(shares) < threshold:
+        raise SecrecyError(
+            f"shares: at least {threshold} are needed, got {len(shares)}; the secret stays closed"
+        )
+    used = dict(list(shares.items())[:threshold])
+    for x, y in used.items():
+        if not (0 < x < PRIME and 0 <= y < PRIME):
+            raise SecrecyError(f"shares: the share of holder {x} is not an element of the field")
+    value = sum(y * weight for y, weight in zip(used.values(), weights(list(used)), strict=True))
+    value %= PRIME
+    if value.bit_length() > 8 * SECRET_BYTES:
+        raise SecrecyError("shares: they do not fit together; one of them is wrong")
+    return value.to_bytes(SECRET_BYTES, "big")
+
+
+def weights(numbers: list[int]) -> list[int]:
+    """Lagrange's weights at zero: Π_{j≠i} x_j / (x_j − x_i) mod p."""
+    tops, bottoms = [], []
+    for i, x in enumerate(numbers):
+        top = bottom = 1
+        for j, other in enumerate(numbers):
+            if i != j:
+                top = top * other % PRIME
+                bottom = bottom * (other - x) % PRIME
+        tops.append(top)
+        bottoms.append(bottom)
+    return [top * pow(bottom, -1, PRIME) % PRIME for top, bottom in zip(tops, bottoms, strict=True)]
+
+
+def _evaluate(coefficients: list[int], x: int) -> int:
+    """Horner's rule, highest degree first."""
+    value = 0
+    for coefficient in coefficients:
+        value = (value * x + coefficient) % PRIME
+    return value

@@ -1,0 +1,51 @@
+"""Φ = C·W: kernel columns times a whitening matrix, without ever writing Φ down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.solvers.operator import ALL, FeatureOperator
+
+Array = npt.NDArray[Any]
+
+
+class WhitenedOperator(FeatureOperator):
+    """``columns`` is C (rows, width) as an operator, ``matrix`` W (width, width).
+
+    ``gram`` is ΦᵀΦ/width on the landmarks, which stands for the covariance over many rows where a
+    preconditioner asks for it: these rows were drawn from all at random.
+    """
+
+    def __init__(self, columns: FeatureOperator, matrix: Array, gram: Array) -> None:
+        self.rows = columns.rows
+        self.width = matrix.shape[1]
+        self._columns = columns
+        self._matrix = matrix
+        self._gram = gram
+
+    def spread(self, coefficients: Array) -> Array:
+        """Wα: the coefficients of the kernel columns themselves."""
+        return np.asarray(self._matrix @ coefficients)
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        return self._columns.forward(self._matrix[:, columns] @ coefficients, rows)
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        return np.asarray(self._matrix[:, columns].T @ self._columns.adjoint(residuals, rows))
+
+    def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
+        if len(rows) >= self.width:
+            return np.array(self._gram[columns, columns]) * float(weights.sum())
+        raw = self._columns.gram(rows, weights)
+        if raw is None:
+            return None
+        part = self._matrix[:, columns]
+        return np.asarray(part.T @ raw @ part)
+
+    def restricted(self, rows: Array) -> FeatureOperator:
+        return WhitenedOperator(self._columns.restricted(rows), self._matrix, self._gram)
