@@ -5,8 +5,9 @@ model = FDSKLClassifier(parties={"bank": bank_columns, "shop": shop_columns}).fi
 model.predict_proba(X_test); model.ledger_          # who learned what
 """
 
+from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
 from vertikal.estimators.classifier import FDSKLClassifier
 from vertikal.estimators.regressor import FDSKLRegressor
 from vertikal.version import __version__
 
-__all__ = ["FDSKLClassifier", "FDSKLRegressor", "__version__"]
+__all__ = ["ADMMClassifier", "ADMMRegressor", "FDSKLClassifier", "FDSKLRegressor", "__version__"]
