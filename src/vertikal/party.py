@@ -28,6 +28,7 @@ from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
 from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
+from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
 from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
 from vertikal.secure.open_sum import OpenSum
 from vertikal.secure.pads import PaddedSum, group_name
@@ -35,7 +36,7 @@ from vertikal.secure.two_trees import TwoTreesSum
 
 Array: TypeAlias = npt.NDArray[Any]
 
-__all__ = ["MASKINGS", "NOISE_DISTANCE", "Labels", "Party", "digest"]
+__all__ = ["MASKINGS", "NOISE_DISTANCE", "NOISE_LOG_RATIO", "Labels", "Party", "digest"]
 
 MASKINGS = ("pads", "trees")
 """How secure sums are masked; ``None`` sends them in the clear, as some papers do."""

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
 from vertikal.errors import InputError
-from vertikal.party import NOISE_DISTANCE, Party
+from vertikal.party import NOISE_DISTANCE, NOISE_LOG_RATIO, Party
 from vertikal.privacy.accountant import (
     corollary1,
     corollary1_round,
@@ -87,15 +87,15 @@ def plan_noise(
         return Noise(privacy, rounds, sensitivity, deviation, _PUBLISHED_FRACTION)
     outputs = math.sqrt(settings.outputs)  # one release per class, each of this sensitivity
     sensitivity = row_sensitivity(privacy.bound) * outputs * (1 + _ROUNDING)
-    # Where the sampler is not the ideal one, it may fail by this much; δ pays for it.
-    slack = (
-        NOISE_DISTANCE * rounds * rows * settings.outputs * (1 + math.exp(min(privacy.epsilon, 50)))
-    )
-    if slack > privacy.delta / 2:
+    # Where the sampler is not the ideal one, ε and δ pay for it, number by number.
+    numbers = rounds * rows * settings.outputs
+    slack = NOISE_DISTANCE * numbers * (1 + math.exp(min(privacy.epsilon, 700.0)))
+    epsilon = privacy.epsilon - 2 * NOISE_LOG_RATIO * numbers
+    if slack > privacy.delta / 2 or epsilon <= 0:
         raise InputError.of(
             "epsilon", "small enough for the noise sampler at this delta", privacy.epsilon
         )
-    deviation = tight_deviation(privacy.epsilon, privacy.delta - slack, rounds, sensitivity)
+    deviation = tight_deviation(epsilon, privacy.delta - slack, rounds, sensitivity)
     bits = Party.noise_lattice(deviation)
     if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING * sensitivity:
         raise InputError.of("epsilon", "larger, or rows fewer: the lattice is too coarse", rows)

@@ -145,6 +145,10 @@ class SharingEstimator(FederatedEstimator):
             raise InputError.of("masking", "'pads' or None for two parties", "trees")
         if self.label_party is not None and not isinstance(self.label_party, str):
             raise InputError.of("label_party", "the name of one party, or None", self.label_party)
+        if self.label_party is not None and self.label_party not in parties:
+            raise InputError.of(
+                "label_party", f"one of the parties {list(parties)}", self.label_party
+            )
         for name in ("averaging", "fit_intercept"):
             if not isinstance(plain(getattr(self, name)), bool):
                 raise InputError.of(name, "True or False", getattr(self, name))

@@ -9,8 +9,9 @@ The noise is Σ_j 16^j·g_j over six digits, each g_j discrete Gaussian of width
 comparing 64 uniform bits (128 where these do not decide) with a table of its distribution function.
 A discrete Gaussian of width s₀ is uniform mod 16 up to exp(−2π²(s₀/16)²) < 1e-300, so the sum is
 discrete Gaussian of width s = s₀·√(Σ 256^j), about 1e8·s₀/96 (Micciancio and Walter 2017). On so
-fine a lattice it differs from a rounded continuous Gaussian, whose privacy is exactly that of the
-continuous one, by less than 0.021/s² per number. `DISTANCE` bounds all three differences.
+fine a lattice each probability is that of a rounded continuous Gaussian, whose privacy is exactly
+that of the continuous one, up to a factor 1 ± (x² + 1)/24s² at x deviations: `LOG_RATIO` bounds it
+wherever the digits reach. `DISTANCE` bounds what tables of 128 bits and their ends add.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ NARROWEST = 96.0
 WIDEST = 2 * NARROWEST
 SPREAD = math.sqrt(sum(BASE ** (2 * digit) for digit in range(DIGITS)))
 """Width of the sum over the width of one digit."""
-DISTANCE = 2.0**-57
-"""More than the total variation distance, per number, to the rounded continuous Gaussian."""
+DISTANCE = 2.0**-112
+"""More than the total variation distance, per number, that tables and their ends make."""
+LOG_RATIO = 2.0**-49
+"""More than the largest |log| of a probability over that of a rounded continuous Gaussian."""
 
 _TAIL = 13.5
 _BITS = 128

@@ -4,7 +4,7 @@
 
 elementwise. Square and smooth hinge have closed forms. The others take Newton steps inside a
 bracket: the root of w·L'(z) + ρ(z − c) lies within w·max|L'|/ρ of c, the bracket shrinks with every
-sign seen, and a Newton step that leaves it is replaced by its middle.
+sign seen, and a Newton step that leaves it, or is not half the step before, goes to its middle.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ def loss_prox(
     reach = SLOPE * weights / rho
     low, high = centre - reach, centre + reach
     z = np.clip(start, low, high)
+    last = high - low
     for _ in range(_STEPS):
         slope = weights * loss.derivative(z, targets) + rho * (z - centre)
         high = np.where(slope > 0, z, high)
         low = np.where(slope < 0, z, low)
         step = z - slope / (weights * loss.curvature(z, targets) + rho)
-        step = np.where((step >= low) & (step <= high), step, (low + high) / 2)
-        moved = float(np.abs(step - z).max(initial=0.0))
+        good = (step >= low) & (step <= high) & (np.abs(step - z) <= last / 2)
+        step = np.where(good, step, (low + high) / 2)
+        last = np.abs(step - z)
+        moved = float(last.max(initial=0.0))
         z = step
         if moved <= _ACCURACY * max(1.0, float(np.abs(z).max(initial=0.0))):
             break
