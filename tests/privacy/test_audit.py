@@ -138,7 +138,7 @@ def scores(D, number):
             for frame in tape.arrays("open/contributions/", sender="shop")
         ]
         assert len(sent) == ROUNDS
-        gathered[run] = sum(float(one[0, 0]) for one in sent[1:])  # the first round has x = 0
+        gathered[run] = sum(float(one[0, 0]) for one in sent)
     return gathered
 
 

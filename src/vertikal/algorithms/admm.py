@@ -169,6 +169,16 @@ def _rounds(
     x = np.zeros((design.width, settings.outputs))
     own, shared = np.zeros(shape), np.zeros(shape)  # D_m x_m, and y + ρ(Σ D_k x_k − z)
     centre = CentralNode(labels, settings, terms.rho) if party.leads and labels else None
+
+    def private_step(own: Array, shared: Array, x: Array) -> Array:
+        """The x-step of (16): on targets within the bound, over the ball."""
+        return solver.solve(np.clip(own - shared / curvature, -reach, reach), x)
+
+    reach = bound or 0.0
+    if bound is not None:
+        # From x = 0 the first contributions are zero whatever the data: nothing to release.
+        news = None if centre is None else centre.begin()
+        shared = _pull(party, news, shape)
     round_ = 0
     for round_ in range(1, settings.max_rounds + 1):  # lines 2 and 8
         part = np.zeros(2)
@@ -178,7 +188,7 @@ def _rounds(
             x = solver.follow(x, own, shared, pull)  # lines 4 and 5, by (6)
             part[0] = regulariser.value(x, design.penalised)
         else:
-            x = solver.solve(np.clip(own - shared / curvature, -bound, bound), x)
+            x = private_step(own, shared, x)
         sent, own = release(design.forward(x), parties)
         total = party.secure_sum(sent, party.leader, CONTRIBUTIONS)  # lines 6 and 9
         scalars = None
@@ -191,12 +201,14 @@ def _rounds(
             summed = ring.decode_reals(total, release.fraction)
             opened = None if scalars is None else ring.decode_wide(scalars)
             news = centre.step(summed, opened)  # lines 10 and 11, by (7) and (8)
-            if round_ == settings.max_rounds or centre.converged:
+            if centre.converged or (round_ == settings.max_rounds and bound is None):
                 news = np.empty((0, settings.outputs))
         party.clock.advance(1, "" if centre is None else centre.note())
         shared = _pull(party, news, shape)  # lines 12 and 3
         if not shared.size:
             break
+    if bound is not None:
+        x = private_step(own, shared, x)  # what was learned last; it stays here, and costs nothing
     return x, centre, round_
 
 

@@ -65,6 +65,12 @@ class CentralNode:
         self.converged = scalars is not None and self._stationary(size)
         return np.asarray(self.y + rho * self._gap)
 
+    def begin(self) -> Array:
+        """The step for contributions of zero, as they are at first; no round is booked."""
+        shared = self.step(np.zeros_like(self._targets), None)
+        self.rounds.clear()
+        return shared
+
     def note(self) -> str:
         """The last round in a few words."""
         last = self.rounds[-1]

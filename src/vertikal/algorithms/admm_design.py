@@ -91,7 +91,7 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
 
 
 def normalised(values: Array, party: str) -> Array:
-    """Assumption 2.3: rows of length one; a row of zeros has no direction and is refused."""
+    """ADMM Assumption 2, item 3: rows of length one; a row of zeros has no direction."""
     lengths = np.linalg.norm(values, axis=1)
     if not lengths.all():
         raise InputError(
