@@ -188,6 +188,12 @@ def test_a_row_of_weight_two_is_that_row_twice():
         )
 
 
+def test_weights_of_many_rows_travel():
+    many = np.tile(X, (1700, 1))
+    model = ADMMClassifier(PARTS, class_weight="balanced", tolerance=0.3)
+    assert model.fit(many, np.tile(SIGNS, 1700)).score(X, SIGNS) > 0.7
+
+
 def test_l1_leaves_coefficients_at_zero():
     model = ADMMClassifier(PARTS, regulariser="l1", penalty=0.1, max_rounds=500).fit(X, SIGNS)
     x = np.concatenate([shard.coefficients[:, 0] for shard in model.shards_.values()])
@@ -232,8 +238,10 @@ def test_the_end_of_the_rounds_is_said():
 @pytest.mark.parametrize(
     "told",
     [
-        {"penalty": 1.0, "rho": -1.0, "weights": []},
-        {"penalty": 1.0, "rho": 1.0, "weights": [1.0]},
+        np.array([1.0, -1.0]),
+        np.array([1.0, 1.0, 1.0]),
+        np.array([1.0, np.nan]),
+        np.append([1.0, 1.0], -ONES),
         {"penalty": 1.0, "rho": 1.0},
     ],
 )
@@ -247,7 +255,7 @@ def test_wrong_terms_are_refused(monkeypatch, told):
         return told if disclosure.name == "terms" and self.name == "shop" else got
 
     monkeypatch.setattr(Party, "broadcast", lying)
-    with pytest.raises(MeshError, match="shop: bank told"):
+    with pytest.raises(MeshError, match=r"^shop: bank told wrong terms"):
         run(settings_of())
 
 

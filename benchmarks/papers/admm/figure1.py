@@ -36,7 +36,7 @@ def main() -> None:
             "cut": CUT,
             "penalty": "1/rows",
             "rounds": options.rounds,
-            "FDML": "batch 64, step 0.3/√t",
+            "FDML": "batch 64, step 6/√t",
         },
     )
     split = datasets.a9a()
@@ -82,7 +82,7 @@ def fit(split: datasets.Split, averaging: bool, rounds: int) -> ADMMClassifier:
 def fdml(run: Benchmark, split: datasets.Split, best: float) -> None:
     """The stochastic gradient method, epoch by epoch."""
     gaps, losses = [], []
-    steps = epochs(split.X, split.y, 1 / len(split.y), batch=64, step=0.3, seed=0)
+    steps = epochs(split.X, split.y, 1 / len(split.y), batch=64, step=6.0, seed=0)
     for _, x in zip(range(50), steps, strict=False):
         f = split.X @ x[:-1] + x[-1]
         value = np.logaddexp(0, -split.y * f).mean() + (x[:-1] @ x[:-1]) / 2 / len(split.y)

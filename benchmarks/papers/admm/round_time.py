@@ -2,10 +2,10 @@
 
     python -m benchmarks.papers.admm.round_time
 
-Centrally: one process, no threads, no messages; for each party's columns the two products with D_m
-and the solve, then the z-step. Both with one BLAS thread per party, as simulated parties have; the
-parties run side by side on the cores there are. The time of a round is the slope between runs of
-few and of many rounds, so that set-up cancels.
+Centrally: one process, no messages; for each party's columns the two products with D_m and the
+solve, then the z-step. Both may use all cores: the parties run side by side with one BLAS thread
+each, the central one lets BLAS use its own. The time of a round is the slope between runs of few
+and of many rounds, so that set-up cancels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Benchmark, arguments, median, seconds
 from vertikal import ADMMClassifier
@@ -54,23 +53,22 @@ def fit(X: Any, y: Any, rounds: int) -> None:
 
 def plain(X: Any, y: Any, rounds: int) -> None:
     """The averaged form in one process."""
-    with threadpool_limits(1):
-        blocks = np.array_split(X, PARTIES, axis=1)
-        blocks = [np.ascontiguousarray(block) for block in blocks]
-        c = PARTIES * RHO
-        factors = [cho_factor(0.1 * np.eye(D.shape[1]) + c * D.T @ D) for D in blocks]
-        rows = (len(y), 1)
-        own = [np.zeros(rows) for _ in blocks]
-        z, dual, shared = np.zeros(rows), np.zeros(rows), np.zeros(rows)
-        for _ in range(rounds):
-            for m, D in enumerate(blocks):
-                x = cho_solve(factors[m], D.T @ (c * own[m] - shared))
-                own[m] = D @ x
-            total = np.sum(own, axis=0)
-            ones = np.ones(rows)
-            z = loss_prox(LOSSES["logistic"], total + dual / RHO, y[:, None], ones, RHO, z)
-            dual = dual + RHO * (total - z)
-            shared = dual + RHO * (total - z)
+    blocks = np.array_split(X, PARTIES, axis=1)
+    blocks = [np.ascontiguousarray(block) for block in blocks]
+    c = PARTIES * RHO
+    factors = [cho_factor(0.1 * np.eye(D.shape[1]) + c * D.T @ D) for D in blocks]
+    rows = (len(y), 1)
+    own = [np.zeros(rows) for _ in blocks]
+    z, dual, shared = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+    for _ in range(rounds):
+        for m, D in enumerate(blocks):
+            x = cho_solve(factors[m], D.T @ (c * own[m] - shared))
+            own[m] = D @ x
+        total = np.sum(own, axis=0)
+        ones = np.ones(rows)
+        z = loss_prox(LOSSES["logistic"], total + dual / RHO, y[:, None], ones, RHO, z)
+        dual = dual + RHO * (total - z)
+        shared = dual + RHO * (total - z)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -74,14 +73,6 @@ PREDICTIONS = Disclosure(
 )
 
 FRACTION = 36
-
-
-class _Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The terms as they travel."""
-
-    penalty: float
-    rho: float
-    weights: list[float]
 
 
 @dataclass(frozen=True)
@@ -225,28 +216,22 @@ def _pull(party: Party, news: Array | None, shape: tuple[int, int]) -> Array:
 
 def _agree_on_terms(party: Party, settings: AdmmSettings, labels: Labels | None) -> _Terms:
     """λ, ρ and the weights, from the central node, which alone knows the weights."""
-    answer: dict[str, Any] | None = None
+    answer: Array | None = None
     if party.leads and labels is not None:
         mass = float(labels.weights.sum())
         given = settings.penalty
         penalty = automatic_penalty(labels.weights) if given == "auto" else float(given)
-        even = bool((labels.weights == 1).all())
-        answer = {
-            "penalty": penalty * mass,
-            "rho": rho_of(settings),
-            "weights": [] if even else labels.weights.tolist(),
-        }
-    message: Any = party.broadcast(answer, _everybody(party), TERMS)
-    try:
-        terms = msgspec.convert(message, _Told)
-    except msgspec.ValidationError as error:
-        raise MeshError(f"{party.name}: {party.leader} told wrong terms: {error}") from None
-    weights = np.array(terms.weights) if terms.weights else None
-    if weights is not None and (len(weights) != party.table.rows or not (weights >= 0).all()):
-        raise MeshError(f"{party.name}: {party.leader} told {len(weights)} weights, or negative")
-    if not (terms.penalty > 0 and terms.rho > 0):
-        raise MeshError(f"{party.name}: {party.leader} told penalty or rho that are not positive")
-    return _Terms(terms.penalty, terms.rho, weights)
+        weights = labels.weights[: 0 if bool((labels.weights == 1).all()) else None]
+        answer = np.concatenate(([penalty * mass, rho_of(settings)], weights))
+    told = np.asarray(party.broadcast(answer, _everybody(party), TERMS))
+    lengths = ((2,), (2 + party.table.rows,))
+    good = told.dtype == np.float64 and told.shape in lengths and bool(np.isfinite(told).all())
+    if not good or not (told[:2] > 0).all() or not (told[2:] >= 0).all():
+        raise MeshError(
+            f"{party.name}: {party.leader} told wrong terms; expected penalty, rho and, if any, "
+            f"{party.table.rows} weights, none of them negative"
+        )
+    return _Terms(float(told[0]), float(told[1]), told[2:] if told.size > 2 else None)
 
 
 def _charge(party: Party, noise: Noise, budget: BudgetFile | None, job: str) -> None:
