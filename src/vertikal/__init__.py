@@ -5,6 +5,7 @@ model = FDSKLClassifier(parties={"bank": bank_columns, "shop": shop_columns}).fi
 model.predict_proba(X_test); model.ledger_          # who learned what
 """
 
+from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
 from vertikal.estimators.classifier import FDSKLClassifier
 from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
 from vertikal.estimators.regressor import FDSKLRegressor
@@ -12,6 +13,8 @@ from vertikal.estimators.secure_kernel_machines import SecureKernelRidge, Secure
 from vertikal.version import __version__
 
 __all__ = [
+    "ADMMClassifier",
+    "ADMMRegressor",
     "CFKOMDRecommender",
     "FDSKLClassifier",
     "FDSKLRegressor",

@@ -30,6 +30,10 @@ class SecrecyError(VertikalError):
     """Something that would have shown more than was agreed, and was therefore not done."""
 
 
+class BudgetSpent(SecrecyError):
+    """A job that would exceed what a party's owner allows to be spent of its privacy."""
+
+
 class PadReused(SecrecyError):
     """A one-time pad was asked for a second time."""
 

@@ -29,6 +29,10 @@ from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
+from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
+from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
+from vertikal.secure.open_sum import OpenSum
 from vertikal.secure.pads import PaddedSum, group_name
 from vertikal.secure.roles import Roles
 from vertikal.secure.two_trees import TwoTreesSum
@@ -37,7 +41,19 @@ Array: TypeAlias = npt.NDArray[Any]
 Hidden: TypeAlias = HiddenFeatures
 HiddenBlock: TypeAlias = Agreed
 
+__all__ = [
+    "MASKINGS",
+    "NOISE_DISTANCE",
+    "NOISE_LOG_RATIO",
+    "Hidden",
+    "HiddenBlock",
+    "Labels",
+    "Party",
+    "digest",
+]
+
 MASKINGS = ("pads", "trees")
+"""How secure sums are masked; ``None`` sends them in the clear, as some papers do."""
 
 AGREEMENT = Disclosure(
     "agreement",
@@ -118,11 +134,11 @@ class Party:
         job: str,
         settings: str,
         version: str,
-        masking: str = "pads",
+        masking: str | None = "pads",
         shape: str = "star",
         observer: Observer | None = None,
     ) -> None:
-        if masking not in MASKINGS:
+        if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
         if shape not in SHAPES:
             raise InputError.of("shape", f"one of {list(SHAPES)}", shape)
@@ -139,7 +155,7 @@ class Party:
         self._secret = secret
         self._masking = masking
         self._shape = shape
-        self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum] = {}
+        self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
@@ -206,6 +222,20 @@ class Party:
         """Uniform ring elements, drawn by the stream cipher under ``key``."""
         return prg.uniform_words(key, 1, shape, dtype)
 
+    @staticmethod
+    def noise_lattice(deviation: float) -> int:
+        """The fraction bits at which `gaussian_noise` can have this deviation."""
+        return lattice_for(deviation)
+
+    @staticmethod
+    def gaussian_noise(width: float, shape: tuple[int, ...]) -> Array:
+        """Discrete Gaussian integers of deviation ``width`` (int64), fresh at every call.
+
+        The key comes from the operating system whatever ``secret`` is: noise that came twice would
+        cancel.
+        """
+        return LatticeGaussian(width).sample(prg.fresh_key(), shape)
+
     def secure_sum(
         self,
         values: Array,
@@ -220,7 +250,7 @@ class Party:
         group = group or self.parties
         if len(group) == 1:
             return values
-        with self._mesh.under(disclosure):
+        with self._mesh.under(self._as_sent(disclosure)):
             return self._sum(group, disclosure.name).sum(values, to)
 
     def phase_sum(
@@ -235,7 +265,7 @@ class Party:
         if len(self.parties) == 1:
             return phases
         summation = self._sum(self.parties, disclosure.name)
-        with self._mesh.under(disclosure):
+        with self._mesh.under(self._as_sent(disclosure)):
             if isinstance(summation, TwoTreesSum):
                 return summation.phase_sum(phases, offsets, to, self._kept(to))
             return summation.sum(phases, to)
@@ -283,10 +313,19 @@ class Party:
             lambda step: self._mesh.under(disclosures[step]),
         )
 
-    def _sum(self, group: tuple[str, ...], purpose: str) -> PaddedSum | TwoTreesSum:
+    def _as_sent(self, disclosure: Disclosure) -> Disclosure:
+        """Without masks a sum shows every summand to its receiver, and is booked as open."""
+        if self._masking is not None:
+            return disclosure
+        learns = f"not masked, each party's own numbers are read: {disclosure.learns}"
+        return replace(disclosure, learns=learns, masked=False)
+
+    def _sum(self, group: tuple[str, ...], purpose: str) -> PaddedSum | TwoTreesSum | OpenSum:
         key = (group, purpose)
         if key not in self._sums:
-            if self._masking == "pads":
+            if self._masking is None:
+                self._sums[key] = OpenSum(self._mesh, group, purpose)
+            elif self._masking == "pads":
                 self._sums[key] = PaddedSum(self._mesh, self._keys, group, purpose, self._shape)
             else:
                 self._sums[key] = TwoTreesSum(self._mesh, prg.fresh_key(), group, purpose)

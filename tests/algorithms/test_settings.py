@@ -113,5 +113,7 @@ def test_landmarks_are_kept_as_four_bytes_each():
 
 
 def test_landmarks_are_open_only():
-    with pytest.raises(InputError, match=r"^feature_map must be 'fourier' with disclosure='values'"):
+    with pytest.raises(
+        InputError, match=r"^feature_map must be 'fourier' with disclosure='values'"
+    ):
         make(feature_map="landmarks", ring_bits=16, disclosure="values", label_parties=("a",))

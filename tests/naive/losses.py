@@ -1,4 +1,4 @@
-"""FDSKL Table 1, one number at a time: the value and its derivative in the prediction u."""
+"""FDSKL Table 1 and the sigmoid loss, one number at a time: value and derivative in u."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ def smooth_hinge(u: float, y: float) -> tuple[float, float]:
     return 0.0, 0.0
 
 
+def sigmoid(u: float, y: float) -> tuple[float, float]:
+    value = 1 / (1 + math.exp(y * u))
+    return value, -y * value * (1 - value)
+
+
 PLAIN: dict[str, Callable[[float, float], tuple[float, float]]] = {
     "square": square,
     "logistic": logistic,
     "smooth_hinge": smooth_hinge,
+    "sigmoid": sigmoid,
 }

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import re
-import threading
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms import fdskl
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.clock import Observer
-from vertikal.data.prepare import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
-from vertikal.estimators.columns import (
-    assign_columns,
-    check_name,
-    choose_label_parties,
-    cut,
-    refuse_text,
-)
-from vertikal.estimators.progress import ProgressBars
-from vertikal.estimators.simulation import Federation, Outcome, simulate
+from vertikal.estimators.base import FederatedEstimator, plain
+from vertikal.estimators.columns import check_name, choose_label_parties
+from vertikal.estimators.simulation import Outcome
 from vertikal.party import MASKINGS, Labels, digest
-from vertikal.secure.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-class FederatedKernelEstimator(BaseEstimator):
+class FederatedKernelEstimator(FederatedEstimator):
     """The base of `FDSKLClassifier` and `FDSKLRegressor`; see there."""
-
-    _regression = False
 
     def __init__(
         self,
@@ -110,33 +96,21 @@ class FederatedKernelEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else [str(name) for name in names]
-        assigned = assign_columns(self.parties, self.n_features_in_, names)
-        tables = cut(X, assigned, names)
-        _check_tables(tables, X, assigned, varying=True)
-        self._invite_dealer(tables)
+        assigned = self._assigned()
+        tables = self._tables(X, assigned, varying=True)
         base, seed = self._randomness()
         settings = self._settings(tuple(tables), targets.shape[1], seed)
         self._warn_of_shared_directions()
-        with self._observer() as observer:
-            outcome = simulate(
-                self._federation(
-                    tables,
-                    settings,
-                    Labels(targets, weights),
-                    {name: derive_key(base, "party", name) for name in tables},
-                    observer,
-                ),
-                lambda party: fdskl.train(party, settings),
-            )
+        outcome = self._run(
+            tables,
+            settings.label_parties,
+            digest(settings),
+            Labels(targets, weights),
+            base,
+            lambda party: fdskl.train(party, settings),
+        )
         self._keep(outcome, settings, assigned)
         return self
 
@@ -167,61 +141,27 @@ class FederatedKernelEstimator(BaseEstimator):
     def _decide(self, X: Any) -> Array:
         """f of each row, (rows, outputs): the joint prediction of all parties by secure sums."""
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        names = getattr(self, "feature_names_in_", None)
-        tables = cut(X, self.columns_, None if names is None else [str(name) for name in names])
-        _check_tables(tables, X, self.columns_, varying=False)
-        self._invite_dealer(tables)
-        with self._observer() as observer:
-            outcome = simulate(
-                self._federation(
-                    tables, self.settings_, None, {name: fresh_key() for name in tables}, observer
-                ),
-                lambda party: fdskl.predict(party, self.shards_[party.name]),
-            )
-        return np.asarray(outcome.results[self.settings_.label_parties[0]])
+        return self._run_joint(
+            X,
+            self.columns_,
+            self.settings_.label_parties,
+            digest(self.settings_),
+            lambda party: fdskl.predict(party, self.shards_[party.name]),
+        )
 
-    def _invite_dealer(self, tables: dict[str, Table]) -> None:
-        """Where features are hidden, a dealer that is none of the parties joins without columns."""
-        if self.disclosure == "open" or self.dealer is None or self.dealer in tables:
-            return
-        check_name("dealer", self.dealer)
-        rows = next(iter(tables.values())).rows
-        tables[self.dealer] = Table(self.dealer, (), np.empty((rows, 0)))
+    def _tables(
+        self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
+    ) -> dict[str, Table]:
+        """As ever; and where features are hidden, a dealer that is none of the parties joins.
 
-    def _validate(self, X: Any, y: Any = None, *, reset: bool) -> Any:
-        """scikit-learn's own checks; cells that are no numbers are named with column and party."""
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": (np.float64, np.float32),
-            "ensure_all_finite": False,
-            "reset": reset,
-        }
-        if reset:
-            options["ensure_min_samples"] = 2
-            options["y_numeric"] = self._regression
-        try:
-            return (
-                validate_data(self, X, y, **options) if reset else validate_data(self, X, **options)
-            )
-        except ValueError as error:
-            if "convert" in str(error) and "float" in str(error):
-                raw = np.asarray(X, object)
-                names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-                assigned = assign_columns(self.parties, raw.shape[1], names)
-                used = {number for numbers in assigned.values() for number in numbers}
-                spare = [number for number in range(raw.shape[1]) if number not in used]
-                refuse_text(raw, assigned, names)
-                refuse_text(raw, {"(none)": spare}, names)
-            raise
-
-    def _weights(self, sample_weight: Any, X: Any) -> Array:
-        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-        if (weights < 0).any():
-            raise InputError.of("sample_weight", "not negative", float(weights.min()))
-        if not weights.any():
-            raise InputError.of("sample_weight", "positive for at least one row", "all zero")
-        return weights
+        It takes part without columns.
+        """
+        tables = super()._tables(X, assigned, varying=varying)
+        if self.disclosure != "open" and self.dealer is not None and self.dealer not in tables:
+            check_name("dealer", self.dealer)
+            rows = next(iter(tables.values())).rows
+            tables[self.dealer] = Table(self.dealer, (), np.empty((rows, 0)))
+        return tables
 
     def _settings(self, parties: tuple[str, ...], outputs: int, seed: int) -> FdsklSettings:
         if self.masking not in MASKINGS:
@@ -237,37 +177,34 @@ class FederatedKernelEstimator(BaseEstimator):
             raise InputError.of(
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
             )
-        timeout = _plain(self.timeout)
-        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
-            raise InputError.of("timeout", "a positive number of seconds", timeout)
+        self._check_timeout()
         return FdsklSettings(
             parties=parties,
             label_parties=label_parties,
             kernel=self.kernel,
-            bandwidth=_plain(self.bandwidth),
-            n_directions=_plain(self.n_directions),
-            penalty=_plain(self.penalty),
+            bandwidth=plain(self.bandwidth),
+            n_directions=plain(self.n_directions),
+            penalty=plain(self.penalty),
             loss=self.loss,
             solver=self.solver,
-            step_size=_plain(self.step_size),
-            steps=_plain(self.steps),
-            samples=_plain(self.samples),
-            features=_plain(self.features),
+            step_size=plain(self.step_size),
+            steps=plain(self.steps),
+            samples=plain(self.samples),
+            features=plain(self.features),
             precondition=bool(self.precondition),
             feature_map=self.feature_map,
             disclosure=self.disclosure,
             helper=self.helper,
             dealer=self.dealer,
-            hidden_bits=_plain(self.hidden_bits),
-            max_passes=_plain(self.max_passes),
+            hidden_bits=plain(self.hidden_bits),
+            max_passes=plain(self.max_passes),
             scale=self.scale,
             ring_bits=self._bits(),
             directions=self.directions,
             schedule=self.schedule,
-            memory=parse_bytes(_plain(self.memory)),
-            tolerance=_plain(self.tolerance),
-            max_iterations=_plain(self.max_iterations),
+            memory=parse_bytes(plain(self.memory)),
+            tolerance=plain(self.tolerance),
+            max_iterations=plain(self.max_iterations),
             outputs=outputs,
             regression=self._regression,
             seed=seed,
@@ -277,33 +214,7 @@ class FederatedKernelEstimator(BaseEstimator):
         """Bits of a ring element: a phase needs 8, a distance to a landmark 16."""
         if isinstance(self.ring_bits, str) and self.ring_bits == "auto":
             return 16 if self.feature_map == "landmarks" else 8
-        return _plain(self.ring_bits)
-
-    def _federation(
-        self,
-        tables: Mapping[str, Table],
-        settings: FdsklSettings,
-        labels: Labels | None,
-        secrets: Mapping[str, bytes],
-        observer: Observer | None,
-    ) -> Federation:
-        return Federation(
-            tables,
-            settings.label_parties,
-            labels,
-            secrets,
-            digest(settings),
-            self.masking,
-            float(self.timeout),
-            observer,
-        )
-
-    def _randomness(self) -> tuple[bytes, int]:
-        """The base of the parties' secrets and the public seed: from the system, or as fixed."""
-        if self.random_state is None:
-            return fresh_key(), int.from_bytes(os.urandom(7), "big")
-        generator = check_random_state(self.random_state)
-        return generator.bytes(32), int.from_bytes(generator.bytes(7), "big")
+        return plain(self.ring_bits)
 
     def _warn_of_shared_directions(self) -> None:
         if self.directions == "shared":
@@ -313,24 +224,6 @@ class FederatedKernelEstimator(BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-
-    def _observer(self) -> ProgressBars:
-        return ProgressBars(self.verbose)
-
-
-def _check_tables(
-    tables: Mapping[str, Table], X: Any, assigned: Mapping[str, list[int]], *, varying: bool
-) -> None:
-    """Every party's own check of its columns, by one look at all of them."""
-    lowest, highest = column_bounds(X)
-    for name, table in tables.items():
-        numbers = assigned[name]
-        check_bounds(table, lowest[numbers], highest[numbers], varying=varying)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own, so that settings have one form."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def parse_bytes(text: object) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms.gram import Gram, GramSettings, cross_gram, gram_matrix
-from vertikal.data.prepare import check_columns
-from vertikal.data.tables import Table
 from vertikal.errors import InputError
-from vertikal.estimators.columns import assign_columns, choose_label_parties, cut
-from vertikal.estimators.federated import FederatedKernelEstimator, _plain
-from vertikal.estimators.simulation import Federation, Outcome, simulate
+from vertikal.estimators.base import FederatedEstimator, plain
+from vertikal.estimators.columns import choose_label_parties
 from vertikal.kernels import dot_product
 from vertikal.kernels.bandwidth import sample_pairs, weighted_median
 from vertikal.party import MASKINGS, digest
@@ -55,7 +51,7 @@ class KernelChoice:
         return values
 
 
-class SecureKernelEstimator(FederatedKernelEstimator):
+class SecureKernelEstimator(FederatedEstimator):
     """The base of `SecureKernelSVC` and `SecureKernelRidge`; see there."""
 
     settings_: Any  # GramSettings
@@ -64,16 +60,19 @@ class SecureKernelEstimator(FederatedKernelEstimator):
 
     def _kernel_matrix(self, X: Any, weights: Array) -> tuple[Array, Gram]:
         """All parties compute the linear kernel; the label party makes its kernel of it."""
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else [str(name) for name in names]
-        assigned = assign_columns(self.parties, self.n_features_in_, names)
-        tables = cut(X, assigned, names)
-        for table in tables.values():
-            check_columns(table, varying=False)
+        assigned = self._assigned()
+        tables = self._tables(X, assigned, varying=False)
         base, seed = self._randomness()
         settings = self._gram_settings(tuple(tables))
         secrets = {name: derive_key(base, "party", name) for name in tables}
-        outcome = self._run(tables, settings, secrets, lambda party: gram_matrix(party, settings))
+        outcome = self._simulate(
+            tables,
+            settings.label_parties,
+            digest(settings),
+            None,
+            secrets,
+            lambda party: gram_matrix(party, settings),
+        )
         self.settings_ = settings
         self.columns_ = assigned
         self.shards_ = {name: result[0] for name, result in outcome.results.items()}
@@ -88,14 +87,13 @@ class SecureKernelEstimator(FederatedKernelEstimator):
         """The kernel of new rows with some training rows, by the parties together."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        names = getattr(self, "feature_names_in_", None)
-        tables = cut(X, self.columns_, None if names is None else [str(name) for name in names])
-        for table in tables.values():
-            check_columns(table, varying=False)
+        tables = self._tables(X, self.columns_, varying=False)
         leader = self.settings_.label_parties[0]
-        outcome = self._run(
+        outcome = self._simulate(
             tables,
-            self.settings_,
+            self.settings_.label_parties,
+            digest(self.settings_),
+            None,
             {name: fresh_key() for name in tables},
             lambda party: cross_gram(
                 party,
@@ -105,26 +103,6 @@ class SecureKernelEstimator(FederatedKernelEstimator):
             ),
         )
         return self.kernel_(outcome.results[leader])
-
-    def _run(
-        self,
-        tables: Mapping[str, Table],
-        settings: GramSettings,
-        secrets: Mapping[str, bytes],
-        program: Any,
-    ) -> Outcome:
-        with self._observer() as observer:
-            federation = Federation(
-                tables,
-                settings.label_parties,
-                None,
-                secrets,
-                digest(settings),
-                self.masking,
-                float(self.timeout),
-                observer,
-            )
-            return simulate(federation, program)
 
     def _gram_settings(self, parties: tuple[str, ...]) -> GramSettings:
         if self.kernel not in KERNELS:
@@ -141,13 +119,13 @@ class SecureKernelEstimator(FederatedKernelEstimator):
         return GramSettings(
             parties=parties,
             label_parties=choose_label_parties(self.label_party, parties)[:1],
-            ring_bits=_plain(self.ring_bits),
+            ring_bits=plain(self.ring_bits),
             scale=self.scale,
             binary=binary,
         )
 
     def _choose_kernel(self, gram: Gram, weights: Array, seed: int, variables: int) -> KernelChoice:
-        gamma, degree = _plain(self.gamma), _plain(self.degree)
+        gamma, degree = plain(self.gamma), plain(self.degree)
         if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
             raise InputError.of("degree", "a positive whole number", degree)
         if gamma == "median":

@@ -39,7 +39,7 @@ class Federation:
     labels: Labels | None
     secrets: Mapping[str, bytes]
     settings: str
-    masking: str
+    masking: str | None
     timeout: float
     observer: Observer | None = None
     wrap: Wrap = lambda mesh: mesh

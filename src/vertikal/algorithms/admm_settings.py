@@ -1,0 +1,121 @@
+"""What all parties of an ADMM sharing job agree on, checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+from vertikal.algorithms.settings import SCALES
+from vertikal.errors import InputError
+from vertikal.losses.nonconvex import smooth_loss_named
+from vertikal.privacy.accountant import check_budget
+from vertikal.solvers.regularisers import REGULARISERS
+
+KERNELS = (None, "gaussian")
+MECHANISMS = ("row", "paper")
+
+
+class Privacy(msgspec.Struct, frozen=True, kw_only=True):
+    """The total (ε, δ) of a job and how its noise is made.
+
+    ``bound`` is Assumption 2's b₁: the radius of the ball of x_m and the bound of its targets.
+    ``mechanism`` is ``"row"``, which protects any one row of a party's columns, or ``"paper"``,
+    which reproduces Lemma 1, Theorem 3, Corollary 1 and equation (16) and protects nothing.
+    """
+
+    epsilon: float
+    delta: float
+    bound: float = 4.0
+    mechanism: str = "row"
+
+    def __post_init__(self) -> None:
+        _positive("epsilon", self.epsilon)
+        _positive("delta", self.delta)
+        check_budget(self.epsilon, self.delta)
+        _positive("bound", self.bound)
+        _one_of("mechanism", self.mechanism, MECHANISMS)
+
+
+class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """ADMM sharing's parameters, by the names that the estimators use."""
+
+    parties: tuple[str, ...]
+    label_parties: tuple[str, ...]
+    loss: str = "logistic"
+    regulariser: str = "l2"
+    l1_ratio: float = 0.5
+    penalty: float | Literal["auto"] = "auto"
+    rho: float | Literal["auto"] = "auto"
+    averaging: bool = True
+    intercept: bool = True
+    kernel: str | None = None
+    bandwidth: float | Literal["median"] = "median"
+    n_directions: int = 512
+    scale: str | None = None
+    privacy: Privacy | None = None
+    tolerance: float = 1e-3
+    max_rounds: int = 200
+    outputs: int = 1
+    regression: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        smooth_loss_named(self.loss, regression=self.regression)
+        _one_of("regulariser", self.regulariser, REGULARISERS)
+        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("scale", self.scale, SCALES)
+        _positive("penalty", self.penalty, "auto")
+        _positive("rho", self.rho, "auto")
+        _positive("bandwidth", self.bandwidth, "median")
+        _positive("tolerance", self.tolerance)
+        if not _is_number(self.l1_ratio) or not 0 <= self.l1_ratio <= 1:
+            raise InputError.of("l1_ratio", "a number from 0 to 1", self.l1_ratio)
+        for name, count in (("n_directions", self.n_directions), ("max_rounds", self.max_rounds)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise InputError.of(name, "a positive whole number", count)
+        if self.privacy is not None:
+            if self.regulariser != "l2":
+                raise InputError.of(
+                    "regulariser", "'l2' with privacy (its x-step is over a ball)", self.regulariser
+                )
+            if self.scale is not None:
+                raise InputError.of(
+                    "scale", "None with privacy: a scaling depends on every row", self.scale
+                )
+            if self.kernel is not None and self.bandwidth == "median":
+                raise InputError.of(
+                    "bandwidth", "a number with privacy: a median depends on the rows", "median"
+                )
+            if self.regression:
+                raise InputError.of(
+                    "privacy", "None for regression: targets are not bounded", "a budget"
+                )
+
+    @property
+    def proximity(self) -> int:
+        """How many times ρ the x-step weighs its distance: M in the averaged form, else 1."""
+        return len(self.parties) if self.averaging else 1
+
+    def check_rows(self, rows: int) -> None:
+        """Refuse a δ at which showing one row in the open would count as private."""
+        if self.privacy is not None and self.privacy.delta >= 1 / rows:
+            raise InputError.of("delta", f"below 1 / rows = {1 / rows:.3g}", self.privacy.delta)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any, word: str | None = None) -> None:
+    if word is not None and isinstance(value, str) and value == word:
+        return
+    if not _is_number(value) or not (math.isfinite(value) and value > 0):
+        allowed = "a positive number" + (f" or {word!r}" if word else "")
+        raise InputError.of(name, allowed, value)
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if not any(type(value) is type(choice) and value == choice for choice in allowed):
+        raise InputError.of(name, "one of " + ", ".join(repr(choice) for choice in allowed), value)

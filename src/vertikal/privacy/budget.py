@@ -1,0 +1,127 @@
+"""An owner's budget file: what all jobs together may spend of one party's privacy, and have spent.
+
+The file lies with the owner of the data, in JSON. A job reserves its whole cost before anything
+leaves the party; one that would exceed the total is refused there, and an interrupted job stays
+charged. Costs add up as μ² (Gaussian DP), which is exact for Gaussian releases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from vertikal.errors import BudgetSpent, InputError
+from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One job's charge."""
+
+    job: str
+    mu: float
+    rounds: int
+
+
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    epsilon: float
+    delta: float
+    entries: tuple[Entry, ...] = ()
+
+
+class BudgetFile:
+    """The budget of one party at ``path``; made with `BudgetFile.create`, which sets the total."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._read()
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, epsilon: float, delta: float) -> BudgetFile:
+        """A new file with a total of (ε, δ); refuses to replace one that is there."""
+        check_budget(epsilon, delta)
+        try:
+            with open(path, "xb") as file:
+                file.write(msgspec.json.encode(_Content(epsilon, delta)))
+        except FileExistsError:
+            raise InputError(
+                f"budget file must be new, got {os.fspath(path)!r}, which exists; "
+                "what is spent cannot be forgotten by starting again"
+            ) from None
+        return cls(path)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The charges so far, oldest first."""
+        return self._read().entries
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """(ε, δ) that all jobs together may spend."""
+        content = self._read()
+        return content.epsilon, content.delta
+
+    @property
+    def spent(self) -> float:
+        """ε spent so far, at the file's δ."""
+        content = self._read()
+        return epsilon_of(_mu(content), content.delta)
+
+    def charge(self, party: str, job: str, mu: float, rounds: int) -> None:
+        """Book a job of Gaussian releases of μ in all, or refuse it."""
+        if not (math.isfinite(mu) and mu > 0):
+            raise InputError.of("mu", "a positive number", mu)
+        with self._locked():
+            content = self._read()
+            after = msgspec.structs.replace(
+                content, entries=(*content.entries, Entry(job, mu, rounds))
+            )
+            if _mu(after) > mu_of(content.epsilon, content.delta) * (1 + 1e-8):
+                spent = epsilon_of(_mu(content), content.delta)
+                wanted = epsilon_of(_mu(after), content.delta)
+                raise BudgetSpent(
+                    f"{party}: budget file {str(self.path)!r} allows epsilon {content.epsilon:g} "
+                    f"at delta {content.delta:g}, {spent:.4g} is spent and this job would make it "
+                    f"{wanted:.4g}; ask for a smaller epsilon or fewer rounds, or let the owner "
+                    "raise the total"
+                )
+            # Written beside and moved over, so that a crash leaves the old file or the new one.
+            fresh = self.path.with_name(self.path.name + ".new")
+            with open(fresh, "wb") as file:
+                file.write(msgspec.json.encode(after))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, self.path)
+
+    def _read(self) -> _Content:
+        try:
+            content = msgspec.json.decode(self.path.read_bytes(), type=_Content)
+        except FileNotFoundError:
+            raise InputError(
+                f"budget file must exist, got {str(self.path)!r}; "
+                "make it with vertikal.privacy.budget.BudgetFile.create"
+            ) from None
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise InputError(
+                f"budget file {str(self.path)!r} must be as written, got damaged content: {error}"
+            ) from None
+        check_budget(content.epsilon, content.delta)
+        if not all(math.isfinite(entry.mu) and entry.mu > 0 for entry in content.entries):
+            raise InputError(f"budget file {str(self.path)!r} holds a charge that is not positive")
+        return content
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One job at a time: two that start together must not both see the same rest."""
+        with open(self.path.with_name(self.path.name + ".lock"), "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _mu(content: _Content) -> float:
+    return math.sqrt(sum(entry.mu**2 for entry in content.entries))

@@ -1,0 +1,167 @@
+"""The stated ε is audited: many releases on two neighbouring data sets, and a lower bound on ε.
+
+Who sees (ε, δ)-private releases cannot tell the data sets apart better than TPR ≤ e^ε·FPR + δ. The
+rates are measured, bounded by Clopper and Pearson, and turned into a lower bound on ε that holds
+with high confidence. The pair is (nearly) the worst there is, so a sampler with half the noise is
+caught by the same audit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from vertikal.algorithms import admm
+from vertikal.algorithms.admm_noise import Release, plan_noise
+from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
+from vertikal.data.tables import Table
+from vertikal.estimators.simulation import Federation, simulate
+from vertikal.mesh import RecordingMesh, Tape
+from vertikal.party import Labels, Party, digest
+from vertikal.secure.ring import Ring
+from vertikal.solvers.design import Design
+from vertikal.solvers.least_squares import least_squares
+from vertikal.solvers.regularisers import Regulariser
+
+EPSILON, DELTA, BOUND, ROWS = 2.0, 0.01, 1.0, 60
+CONFIDENCE = 0.999
+HONEST = Party.gaussian_noise
+
+
+def halved(width, shape):
+    """A sampler with its noise halved."""
+    return HONEST(width, shape) // 2
+
+
+def epsilon_at_least(on_first, on_second, delta, threshold):
+    """A lower bound on ε at confidence 2·CONFIDENCE − 1, from one fixed threshold."""
+    hits, runs = int((on_first > threshold).sum()), len(on_first)
+    wrong, other = int((on_second > threshold).sum()), len(on_second)
+    right = beta.ppf(1 - CONFIDENCE, hits, runs - hits + 1) if hits else 0.0
+    false = beta.ppf(CONFIDENCE, wrong + 1, other - wrong) if wrong < other else 1.0
+    return math.log(max(right - delta, 1e-300) / false)
+
+
+def neighbours():
+    """Rows that hold x at b·e, and one that is e, or −e."""
+    D = np.zeros((ROWS, 2))
+    D[:, 0] = 1
+    E = D.copy()
+    E[0, 0] = -1
+    return D, E
+
+
+class Alone(Party):
+    def __init__(self) -> None:
+        pass
+
+
+def releases(D, number, noise):
+    """One round's release on data D, ``number`` times: the x-step has no randomness of its own."""
+    targets = np.full((ROWS, 1), BOUND)
+    solver = least_squares(Design(D), Regulariser(1e-6, 0.0), 1.0, BOUND)
+    contribution = D @ solver.solve(targets, np.zeros((2, 1)))
+    release = Release(Alone(), noise, Design(D), admm.FRACTION)
+    return contribution, release(np.repeat(contribution, number, axis=1), 2)[1]
+
+
+def audit(number):
+    settings = AdmmSettings(
+        parties=("a", "b"),
+        label_parties=("a",),
+        privacy=Privacy(epsilon=EPSILON, delta=DELTA, bound=BOUND),
+        max_rounds=1,
+    )
+    noise = plan_noise(settings, ROWS, 2, 1.0, 1.0)
+    D, E = neighbours()
+    (first, on_first), (second, on_second) = releases(D, number, noise), releases(E, number, noise)
+    apart = first - second
+    assert np.linalg.norm(apart) > 0.97 * noise.sensitivity
+    direction = apart / np.linalg.norm(apart)
+    middle = float((direction.T @ (first + second))[0, 0]) / 2
+    threshold = middle + EPSILON * noise.deviation**2 / 4 / float(np.linalg.norm(apart))
+    return epsilon_at_least(
+        (direction.T @ on_first)[0], (direction.T @ on_second)[0], DELTA, threshold
+    )
+
+
+def test_the_stated_epsilon_holds():
+    assert audit(20_000) <= EPSILON
+
+
+def test_a_sampler_with_half_the_noise_is_caught(monkeypatch):
+    monkeypatch.setattr(Party, "gaussian_noise", staticmethod(halved))
+    assert audit(20_000) > EPSILON
+
+
+ROUNDS = 3
+
+
+def scores(D, number):
+    """What an eavesdropper makes of one whole training run: row 0 over all rounds."""
+    settings = AdmmSettings(
+        parties=("bank", "shop"),
+        label_parties=("bank",),
+        privacy=Privacy(epsilon=EPSILON, delta=DELTA, bound=BOUND),
+        max_rounds=ROUNDS,
+        intercept=False,
+        penalty=1e-3,
+    )
+    signs = np.ones((ROWS, 1))  # pulls x to the rim of its ball, where row 0 shows most
+    generator = np.random.default_rng(0)
+    tables = {
+        "bank": Table("bank", ("a", "b"), generator.normal(size=(ROWS, 2))),
+        "shop": Table("shop", ("c", "d"), D),
+    }
+    gathered = np.empty(number)
+    for run in range(number):
+        tape = Tape()
+        simulate(
+            Federation(
+                tables,
+                ("bank",),
+                Labels(signs, np.ones(ROWS)),
+                {name: name.encode().ljust(32) for name in tables},
+                digest(settings),
+                None,
+                20.0,
+                wrap=lambda mesh, tape=tape: RecordingMesh(mesh, tape),
+            ),
+            lambda party: admm.train(party, settings),
+        )
+        bits = plan_noise(settings, ROWS, 2, 1.0, 1.0).fraction_bits
+        sent = [
+            Ring(64).decode_reals(frame, bits)
+            for frame in tape.arrays("open/contributions/", sender="shop")
+        ]
+        assert len(sent) == ROUNDS
+        gathered[run] = sum(float(one[0, 0]) for one in sent)
+    return gathered
+
+
+def found_in_runs(number):
+    D, E = neighbours()
+    on_first, on_second = scores(D, number), scores(E, number)
+    half = number // 2
+    # The threshold is chosen on one half of the runs and judged on the other.
+    best = max(
+        np.quantile(on_second[:half], np.linspace(0.5, 0.98, 25)),
+        key=lambda t: epsilon_at_least(on_first[:half], on_second[:half], DELTA, t),
+    )
+    return epsilon_at_least(on_first[half:], on_second[half:], DELTA, best)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_whole_training_runs_are_audited(monkeypatch):
+    """Fewer runs, and a row that shows less than in the worst round: a bound below the stated ε.
+
+    With half the noise the same runs show more; the audit above is the one that convicts.
+    """
+    honest = found_in_runs(1200)
+    assert honest <= EPSILON
+    monkeypatch.setattr(Party, "gaussian_noise", staticmethod(halved))
+    assert found_in_runs(1200) > honest + 0.3
