@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.conformance.networks import direct_network, network
 from vertikal.mesh import Mesh, RecordingMesh, Tape, local_meshes
 from vertikal.mesh.local import CAPACITY
 
@@ -46,7 +47,12 @@ def recorded_local(
     return {name: RecordingMesh(end, tape) for name, end in ends.items()}, cleanup
 
 
-MESHES: list[tuple[str, Factory]] = [("local", local), ("recorded local", recorded_local)]
+MESHES: list[tuple[str, Factory]] = [
+    ("local", local),
+    ("recorded local", recorded_local),
+    ("network", network),
+    ("network, all listening", direct_network),
+]
 
 every_mesh = pytest.mark.parametrize(
     "factory", [pytest.param(factory, id=name) for name, factory in MESHES]
