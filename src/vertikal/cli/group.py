@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from vertikal.cli.demo import demo
+from vertikal.cli.keygen import keygen
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
 
@@ -37,3 +38,4 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(keygen)

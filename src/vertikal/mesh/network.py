@@ -11,13 +11,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from vertikal.errors import InputError, IdentityError, MeshError, NameTaken, PeerStopped, WireError
+from vertikal.errors import IdentityError, InputError, MeshError, NameTaken, PeerStopped, WireError
 from vertikal.mesh import packets
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
 from vertikal.mesh.packets import NOTICE, Notice
-from vertikal.mesh.security import Security
+from vertikal.mesh.security import NetworkSecurity
 
 RELAY_CAPACITY = 256 << 20
 """Bytes that a relay holds for one party before it reads more slowly from the others."""
@@ -35,7 +35,7 @@ class NetworkMesh(PacketMesh):
         self,
         me: str,
         addresses: Mapping[str, str | None],
-        security: Security,
+        security: NetworkSecurity,
         *,
         job: str,
         version: str,
@@ -51,11 +51,9 @@ class NetworkMesh(PacketMesh):
             raise InputError.of("addresses", "given for one party at least: somebody listens", [])
         for address in (bind, *addresses.values()):
             if address is not None:
-                _check_address(address, plaintext)
+                check_address(address, plaintext)
         self.relay = listening[0]
-        direct = {
-            name for name in parties if name != me and (addresses[name] or addresses.get(me))
-        }
+        direct = {name for name in parties if name != me and (addresses[name] or addresses.get(me))}
         super().__init__(
             me,
             parties,
@@ -207,7 +205,8 @@ class NetworkMesh(PacketMesh):
             link.close()
 
 
-def _check_address(address: str, plaintext: bool) -> None:
+def check_address(address: str, plaintext: bool) -> None:
+    """Refuse what is not host:port, and plaintext anywhere but on loopback."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise InputError.of("address", "host:port", address)

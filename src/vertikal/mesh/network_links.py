@@ -7,6 +7,7 @@ with an error that the dialling party raises as its own.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -14,13 +15,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-import grpc
 import msgspec
 
 from vertikal import errors
 from vertikal.errors import IdentityError, InputError, MeshError, VertikalError, WireError
 from vertikal.mesh.packets import MAX_PACKET
-from vertikal.mesh.security import Security
+from vertikal.mesh.security import NetworkSecurity
+
+# What goes wrong with a handshake is an error here, not a line in somebody's terminal.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+import grpc
 
 SERVICE, METHOD = "vertikal.Mesh", "Link"
 MAX_GREETING = 512
@@ -99,15 +103,16 @@ class Outbox:
 class Link:
     """One live stream to one party."""
 
-    def __init__(self, peer: str, dialled: bool, end: Callable[[], object]) -> None:
+    def __init__(self, peer: str, dialled: bool) -> None:
         self.peer = peer
         self.dialled = dialled
         self.outbox = Outbox()
-        self._end = end
+        self.end: Callable[[], object] = bool
+        """Ends the stream."""
 
     def close(self) -> None:
         self.outbox.close()
-        self._end()
+        self.end()
 
 
 class Owner(Protocol):
@@ -129,7 +134,7 @@ class Listener:
     """Accepts links."""
 
     def __init__(
-        self, owner: Owner, address: str, security: Security, *, plaintext: bool
+        self, owner: Owner, address: str, security: NetworkSecurity, *, plaintext: bool
     ) -> None:
         self._owner = owner
         self._security = security
@@ -164,9 +169,7 @@ class Listener:
         self._server.stop(0.2).wait(2.0)
         self._pool.shutdown(wait=False)
 
-    def _serve(
-        self, requests: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Iterator[bytes]:
+    def _serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
             greeting = read_greeting(next(requests))
             if not self._plaintext:
@@ -177,7 +180,8 @@ class Listener:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, f"{type(error).__name__}: {error}")
         except (VertikalError, StopIteration, grpc.RpcError) as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{type(error).__name__}: {error}")
-        link = Link(greeting.name, False, context.cancel)
+        link = Link(greeting.name, False)
+        link.end = context.cancel
 
         def read() -> None:
             try:
@@ -202,7 +206,7 @@ class Dialler:
     """Keeps a link to one listening party, dialling again whenever it breaks."""
 
     def __init__(
-        self, owner: Owner, peer: str, address: str, security: Security, *, plaintext: bool
+        self, owner: Owner, peer: str, address: str, security: NetworkSecurity, *, plaintext: bool
     ) -> None:
         self._owner = owner
         self._peer = peer
@@ -233,7 +237,7 @@ class Dialler:
             if time.monotonic() - began > RETRY[1]:
                 pause, failures = RETRY[0], 0
             failures += 1
-            if failures == EXPLAIN_AFTER and not self._session and not self._plaintext:
+            if not (failures % EXPLAIN_AFTER or self._session or self._plaintext):
                 reason = self._security.explain(self._address, self._peer)
                 if isinstance(reason, MeshError):
                     self._owner.blame(self._peer, type(reason)(f"{self._owner.me}: {reason}"))
@@ -255,9 +259,10 @@ class Dialler:
     def _talk(self, channel: grpc.Channel) -> MeshError | None:
         """One stream from its greeting to its end; the error if there must not be another one."""
         call: Callable[[Iterator[bytes]], grpc.Call] = channel.stream_stream(f"/{SERVICE}/{METHOD}")
-        link = Link(self._peer, True, lambda: stream.cancel())
+        link = Link(self._peer, True)
         link.outbox.put(msgspec.msgpack.encode(self._owner.greeting), urgent=True)
         stream = call(iter(link.outbox))
+        link.end = stream.cancel
         try:
             greeting = read_greeting(next(stream))
             if greeting.name != self._peer:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from vertikal.errors import SecrecyError
+
 
 class Channel(Protocol):
     """The end-to-end encryption of one pair, for one run."""
@@ -35,6 +37,10 @@ class Security(Protocol):
 
     def channel(self, peer: str, public_key: bytes, bound: bytes) -> Channel:
         """The encryption shared with ``peer``, whose key of this run is ``public_key``."""
+
+
+class NetworkSecurity(Security, Protocol):
+    """The same with what TLS needs."""
 
     def private_pem(self) -> bytes: ...
 
@@ -66,3 +72,6 @@ class NoSecurity:
 
     def verify(self, peer: str, message: bytes, signature: bytes) -> None:
         """Everything is believed."""
+
+    def channel(self, peer: str, public_key: bytes, bound: bytes) -> Channel:
+        raise SecrecyError(f"nothing can be sealed for {peer} without an identity")

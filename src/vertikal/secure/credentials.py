@@ -134,15 +134,17 @@ class Credentials:
         """Try TLS once by other means than the mesh's, only to see what it objects to."""
         host, _, port = address.rpartition(":")
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain:
-                with self._probe().wrap_socket(plain) as connection:
-                    raw = connection.getpeercert(binary_form=True) or b""
-                    refusal = self._look(ssl.DER_cert_to_PEM_cert(raw).encode(), peer)
-                    if refusal is None:
-                        connection.recv(1)
-                    return refusal
-        except ssl.SSLError as error:
-            return self._refused(peer, address, error)
+            with (
+                socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain,
+                self._probe().wrap_socket(plain) as connection,
+            ):
+                raw = connection.getpeercert(binary_form=True) or b""
+                refusal = self._look(ssl.DER_cert_to_PEM_cert(raw).encode(), peer)
+                # A listening party that accepts my certificate speaks first; one that does not
+                # hangs up without a word.
+                if refusal is None and not self._hears(connection):
+                    refusal = self._refused(address, peer)
+                return refusal
         except OSError:
             return None
 
@@ -166,18 +168,23 @@ class Credentials:
             return error
         return None
 
-    def _refused(self, peer: str, address: str, error: ssl.SSLError) -> IdentityError:
-        name, mine = self._identity.name, self._identity.certificate.fingerprint
-        reason = (error.reason or str(error)).lower()
-        if "expired" in reason:
-            return CertificateExpired(
-                f"{peer} at {address} says that the certificate of {name!r} has expired; compare "
-                "the clocks, or run `vertikal keygen` again"
-            )
+    def _refused(self, address: str, peer: str) -> IdentityError:
+        mine = self._identity.certificate
+        try:
+            mine.check_time()
+        except CertificateExpired as error:
+            return error
         return UnknownCertificate(
-            f"{peer} at {address} refuses the certificate of {name!r} ({reason}); its federation "
-            f"file does not list {mine}: compare the files"
+            f"{peer} at {address} hangs up on the certificate of {mine.name!r}: its federation "
+            f"file does not list {mine.fingerprint}, or its clock is wrong; compare the files"
         )
+
+    @staticmethod
+    def _hears(connection: ssl.SSLSocket) -> bool:
+        try:
+            return bool(connection.recv(1))
+        except OSError:
+            return False
 
     def _listed(self, name: str) -> Certificate:
         if name not in self._certificates:

@@ -188,5 +188,6 @@ def _read(file: Path, what: str) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise InputError(
-            f"{what} file {file.name!r} cannot be read: {error.strerror}; `vertikal keygen` makes it"
+            f"{what} file {file.name!r} cannot be read ({error.strerror}); `vertikal keygen` "
+            "makes it"
         ) from None
