@@ -12,6 +12,7 @@ import click
 
 from vertikal.cli.demo import demo
 from vertikal.cli.keygen import keygen
+from vertikal.cli.run import run, run_party
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
 
@@ -39,3 +40,5 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(keygen)
+main.add_command(run)
+main.add_command(run_party)

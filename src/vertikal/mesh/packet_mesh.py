@@ -408,6 +408,12 @@ class PacketMesh(Mesh):
         with self._changed:
             return list(self._waits.values())
 
+    def moved(self) -> tuple[int, int]:
+        """Bytes of frames that came in and that went out so far."""
+        with self._changed:
+            pairs = self._pairs.values()
+            return sum(pair.into.arrived for pair in pairs), sum(pair.out.handed for pair in pairs)
+
     # Ending.
 
     def close(self) -> None:
