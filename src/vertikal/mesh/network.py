@@ -195,12 +195,14 @@ class NetworkMesh(PacketMesh):
         )
 
     def _release(self) -> None:
+        with self._changed:
+            links = list(self._links.values())
+        for link in links:
+            link.outbox.finish()
         for dialler in self._diallers:
             dialler.stop()
         if self._listener:
             self._listener.stop()
-        with self._changed:
-            links = list(self._links.values())
         for link in links:
             link.close()
 

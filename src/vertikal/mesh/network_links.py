@@ -30,6 +30,8 @@ SERVICE, METHOD = "vertikal.Mesh", "Link"
 MAX_GREETING = 512
 RETRY = (0.05, 2.0)
 """Seconds between attempts to dial: the first, and the longest."""
+FLUSH = 1.0
+"""Seconds that a link has at the end to deliver what lies ready."""
 EXPLAIN_AFTER = 3
 """Failed attempts after which TLS itself is asked for the reason."""
 
@@ -83,6 +85,15 @@ class Outbox:
             self._changed.notify_all()
 
     def close(self) -> None:
+        """Drop what lies here; nothing comes out any more."""
+        with self._changed:
+            self._closed = True
+            self._urgent.clear()
+            self._data.clear()
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Take nothing more; what lies here still comes out."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -92,7 +103,7 @@ class Outbox:
             with self._changed:
                 while not (self._urgent or self._data or self._closed):
                     self._changed.wait()
-                if self._closed:
+                if not (self._urgent or self._data):
                     return
                 packet = (self._urgent or self._data).popleft()
                 self._bytes -= len(packet)
@@ -166,7 +177,7 @@ class Listener:
         self._server.start()
 
     def stop(self) -> None:
-        self._server.stop(0.2).wait(2.0)
+        self._server.stop(FLUSH).wait(2 * FLUSH)
         self._pool.shutdown(wait=False)
 
     def _serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
@@ -223,7 +234,9 @@ class Dialler:
         self._thread.start()
 
     def stop(self) -> None:
+        """Dial no more, and wait a little until what was sent is gone."""
         self._stopped.set()
+        self._thread.join(FLUSH)
 
     def _run(self) -> None:
         pause, failures = RETRY[0], 0

@@ -446,7 +446,7 @@ class PacketMesh(Mesh):
 
     def _owed(self, pair: Pair, now: float) -> bool:
         """Whether this peer may still need something that I have."""
-        if not pair.ready or pair.fault is not None or pair.heard is None:
+        if not pair.ready or pair.fault is not None or pair.heard is None or pair.ended:
             return False
         if pair.lost is not None and now - pair.lost > self.timing.patience:
             return False

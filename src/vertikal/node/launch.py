@@ -31,6 +31,8 @@ from vertikal.secure.identity import Identity
 
 Tell = Callable[[Report], None]
 COMMAND = (sys.executable, "-m", "vertikal")
+AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+"""What Open MPI wants to see in the environment of root."""
 GRACE = 8.0
 """Seconds that processes have to end after one has failed, or after an interruption."""
 
@@ -98,6 +100,8 @@ def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
             "--mesh mpi needs mpiexec next to this Python; install vertikal[mpi], or start "
             "`mpiexec -n ... vertikal run` yourself"
         )
+    if os.geteuid() == 0 and not all(os.environ.get(name) == "1" for name in AS_ROOT):
+        raise InputError(f"--mesh mpi as root needs {' and '.join(AS_ROOT)} set to 1")
     supervise({"mpiexec": command}, tell)
 
 

@@ -48,14 +48,21 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
         if out is not None:
             write_shard(shard, out / f"{mesh.me}.shard")
     except BaseException as error:
-        words = " ".join(str(error).split()) if isinstance(error, VertikalError) else repr(error)
-        mesh.fail(f"{type(error).__name__}: {words}")
+        words = _words(error)
+        mesh.fail(words)
         if isinstance(mesh, PacketMesh):
             mesh.stop(FAREWELL)
-        reporter.close(words or "interrupted")
+        reporter.close(words)
         raise
     mesh.close()
     reporter.close("done")
     if isinstance(mesh, PacketMesh):
         mesh.stop()
     return shard
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    kind, words = type(error).__name__, " ".join(str(error).split())
+    return words if isinstance(error, VertikalError) else f"{kind}: {words}"
