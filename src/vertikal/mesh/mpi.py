@@ -113,6 +113,8 @@ class MpiMesh(PacketMesh):
         nap, until = _NAPS[0], None
         while until is None or (pending and time.monotonic() < until):
             self._wake.clear()
+            if until is None and self._stopped.is_set():
+                until = time.monotonic() + _DRAIN
             busy = False
             while queue := self._urgent or self._data:
                 pending.append(self._world.post(*queue.popleft()))
@@ -121,8 +123,6 @@ class MpiMesh(PacketMesh):
             if (came := self._world.poll()) is not None:
                 self._arrived(*came)
                 busy = True
-            if until is None and self._stopped.is_set():
-                until = time.monotonic() + _DRAIN
             nap = _NAPS[0] if busy else min(_NAPS[1], 2 * nap)
             if not busy:
                 self._wake.wait(nap)
