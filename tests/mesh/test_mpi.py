@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from queue import SimpleQueue
 
+import numpy as np
 import pytest
 
+from tests.conformance.running import join, start
 from tests.conformance.worlds import QueueWorld, mpi_in_threads
-from vertikal.errors import InputError, PeerStopped, WireError
+from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, WireError
 from vertikal.mesh import packets
 from vertikal.mesh.mpi import MpiMesh, MpiWorld
+from vertikal.mesh.packet_mesh import Timing
 from vertikal.mesh.packets import Hello, Signed
 
 
@@ -78,6 +81,64 @@ def test_a_frame_in_anothers_name_is_refused():
             ends["a"].recv("c", "x")
     finally:
         cleanup()
+
+
+def test_a_state_that_comes_again_changes_nothing():
+    ends, cleanup = mpi_in_threads("ab", 10.0)
+    try:
+        ends["a"].connect()
+        ends["b"].connect()
+        before = ends["a"].status()["b"].link
+        body = packets.encode(packets.State(0, 0, 0, ended="failed", reason="forged"))
+        ends["b"]._world.post(0, packets.pack_head(packets.STATE, 0, 1, 0, 0) + body)
+        time.sleep(0.2)
+        assert ends["a"].status()["b"].link == before == "up"
+    finally:
+        cleanup()
+
+
+def test_a_large_frame_to_a_party_that_hangs_has_a_deadline_and_is_given_up_whole():
+    ends, cleanup = mpi_in_threads("ab", 0.5)
+    try:
+        ends["a"].connect()
+        ends["b"].connect()
+        with (
+            ends["b"]._changed,
+            pytest.raises(DeadlineExceeded, match=r"nothing from b for room for 'x'"),
+        ):
+            ends["a"].send("b", "x", np.zeros(20 << 20, np.uint8))
+        assert ends["a"].moved() == (0, 0)
+        ends["a"].send("b", "x", np.full(5, 7, np.uint8))
+        assert ends["b"].recv("a", "x", 5.0).tolist() == [7] * 5
+    finally:
+        cleanup()
+
+
+def test_a_party_tells_what_it_waits_for():
+    ends, cleanup = mpi_in_threads("ab", 5.0)
+    try:
+        thread = start("a", lambda: ends["a"].recv("b", "x"))
+        while not ends["a"].waits():
+            time.sleep(0.01)
+        (wait,) = ends["a"].waits()
+        assert (wait.peer, wait.what) == ("b", "'x'")
+        ends["b"].send("a", "x", {})
+        join([thread])
+        assert ends["a"].waits() == []
+    finally:
+        cleanup()
+
+
+def test_stopping_does_not_wait_for_a_frozen_party():
+    ends, cleanup = mpi_in_threads("ab", 20.0)
+    for one in ends.values():
+        one.connect()
+        one.timing = Timing(0.1, 0.3, 0.3)
+    began = time.monotonic()
+    with ends["b"]._changed:
+        ends["a"].stop()
+    assert time.monotonic() - began < 8.0
+    cleanup()
 
 
 def test_mpi4py_on_one_rank():

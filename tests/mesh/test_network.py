@@ -627,3 +627,15 @@ def test_a_refusal_by_a_name_that_is_no_error_is_a_mesh_error():
         assert dialler._refusal(Refusal(grpc.StatusCode.UNAVAILABLE, "")) is None
     finally:
         mesh.stop(0.0)
+
+
+def test_a_newer_link_takes_the_place_of_an_older_one():
+    with parties("a", star_of("ab")) as (ends, _):
+        old, new = Link("b", False), Link("b", False)
+        ends["a"].link_up(old)
+        ends["a"].link_up(new)
+        assert list(old.outbox) == []
+        ends["a"].link_down(old)
+        assert ends["a"]._links == {"b": new}
+        ends["a"].link_down(new)
+        assert ends["a"]._links == {}

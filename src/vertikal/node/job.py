@@ -150,7 +150,8 @@ def read_csv(path: Path, party: str) -> tuple[list[str], Any]:
     values = np.empty((len(rows), len(titles)))
     for number, row in enumerate(rows):
         try:
-            values[number] = [float(cell) for cell in row]
+            # Asked for by length: NumPy would repeat a single number over the whole row.
+            values[number] = np.array([float(cell) for cell in row]).reshape(len(titles))
         except ValueError:
             raise InputError(
                 f"table of {party}: {path.name!r}, line {number + 2} must hold {len(titles)} "
