@@ -160,6 +160,7 @@ def test_a_killed_party_is_named_by_all_others_within_the_deadline(folder):
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_second_process_of_one_party_is_refused_and_the_first_goes_on(folder):
     write_job(folder, timeout=30, more=LONG + "memory = 1000\n")
     children = {name: start_party(folder, name) for name in NAMES}

@@ -213,9 +213,9 @@ class PacketMesh(Mesh):
                         f"a frame from {frame.header.sender} to {frame.header.receiver}"
                     )
                 self._boxes.setdefault((pair.peer, frame.header.tag), deque()).append(frame)
+                self._changed.notify_all()
             if pair.into.unreported >= WINDOW // 4:
                 self._tell(pair)
-            self._changed.notify_all()
 
     def _on_state(self, pair: Pair, packet: Packet) -> None:
         body = bytes(packet.body)
