@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from queue import SimpleQueue
 
@@ -154,3 +155,9 @@ def test_mpi4py_on_one_rank():
         assert time.monotonic() < until
     assert came == (0, b"hello" * 10_000)
     assert world.done(request)
+
+
+def test_without_mpi4py_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(InputError, match=r"needs mpi4py: pip install 'vertikal\[mpi\]'"):
+        MpiWorld()

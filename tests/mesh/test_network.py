@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -22,6 +25,7 @@ from tests.conformance.networks import (
 )
 from tests.conformance.proxy import Proxy
 from tests.conformance.running import join, run, start
+from tests.mesh.test_packets import corpus, mutated
 from vertikal.errors import (
     AgreementError,
     CertificateMismatch,
@@ -639,3 +643,39 @@ def test_a_newer_link_takes_the_place_of_an_older_one():
         assert ends["a"]._links == {"b": new}
         ends["a"].link_down(new)
         assert ends["a"]._links == {}
+
+
+def test_without_grpc_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    spec = importlib.util.spec_from_file_location("links_again", network_links.__file__)
+    with pytest.raises(InputError, match=r"needs grpcio: pip install 'vertikal\[node\]'"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_the_command_needs_no_extra():
+    """`vertikal demo` and `keygen` run where only the library is installed."""
+    code = (
+        "import sys; sys.modules['grpc'] = sys.modules['mpi4py'] = None; "
+        "from vertikal.cli import main; main(['keygen', '--help'], standalone_mode=False)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("count", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_mutated_packets_at_a_listening_party_are_refused_and_it_goes_on_serving(count):
+    """Each arrives as from an admitted party; the others' messages still pass."""
+    draw = np.random.default_rng(1)
+    with parties("abc") as (ends, _):
+        for one in ends.values():
+            one.connect()
+        link, real, refusals = Link("b", False), corpus(), 0
+        for i in range(count):
+            raw = mutated(draw, real[i % len(real)])
+            try:
+                ends["a"].arrived(raw[:2] + b"\0\1\0\0" + raw[6:], link)
+            except WireError:
+                refusals += 1
+            refusals += ends["a"]._pairs["b"].fault is not None
+            ends["a"]._pairs["b"].fault = None
+        assert refusals > count // 4
+        assert stream_of(ends, "c", "a", 3) == [0, 1, 2]

@@ -26,7 +26,7 @@ def keygen(name: str, out: Path, listens: str | None, days: int, force: bool) ->
     NAME.key stays with you. NAME.toml is for the others: the federation file is the entries of all
     parties, one after the other.
     """
-    from vertikal.mesh.network import check_address
+    from vertikal.mesh.addresses import check_address
     from vertikal.node.federation import entry_of
     from vertikal.secure.identity import Identity
 

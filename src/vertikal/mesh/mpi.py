@@ -43,8 +43,10 @@ class MpiWorld:
     """A communicator of mpi4py, all ranks of the program by default."""
 
     def __init__(self, communicator: Any = None) -> None:
-        from mpi4py import MPI
-
+        try:
+            from mpi4py import MPI
+        except ModuleNotFoundError as missing:
+            raise InputError("the MPI mesh needs mpi4py: pip install 'vertikal[mpi]'") from missing
         self._mpi = MPI
         # A communicator of our own: no message of anybody else can come in between.
         self._comm = (communicator or MPI.COMM_WORLD).Dup()

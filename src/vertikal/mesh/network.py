@@ -8,11 +8,11 @@ dialled again, and `packet_mesh` sees to it that nothing is lost, repeated or ou
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 
 from vertikal.errors import IdentityError, InputError, MeshError, NameTaken, PeerStopped, WireError
 from vertikal.mesh import packets
+from vertikal.mesh.addresses import check_address
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
@@ -51,7 +51,7 @@ class NetworkMesh(PacketMesh):
             raise InputError.of("addresses", "given for one party at least: somebody listens", [])
         for address in (bind, *addresses.values()):
             if address is not None:
-                check_address(address, plaintext)
+                check_address(address, plaintext=plaintext)
         self.relay = listening[0]
         direct = {name for name in parties if name != me and (addresses[name] or addresses.get(me))}
         super().__init__(
@@ -205,23 +205,3 @@ class NetworkMesh(PacketMesh):
             self._listener.stop()
         for link in links:
             link.close()
-
-
-def check_address(address: str, plaintext: bool) -> None:
-    """Refuse what is not host:port, and plaintext anywhere but on loopback."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise InputError.of("address", "host:port", address)
-    if plaintext and not _is_loopback(host.strip("[]")):
-        raise InputError.of(
-            "plaintext", "left out for every address but loopback; use certificates", address
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -24,7 +24,11 @@ from vertikal.mesh.security import NetworkSecurity
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-import grpc
+
+try:
+    import grpc
+except ModuleNotFoundError as missing:
+    raise InputError("the network mesh needs grpcio: pip install 'vertikal[node]'") from missing
 
 SERVICE, METHOD = "vertikal.Mesh", "Link"
 MAX_GREETING = 512

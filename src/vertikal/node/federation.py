@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
-from vertikal.mesh.network import check_address
+from vertikal.mesh.addresses import check_address
 from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Certificate, Identity
 
