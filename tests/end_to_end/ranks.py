@@ -77,6 +77,9 @@ def deadline(mesh: Mesh) -> None:
 
 def failure(mesh: Mesh) -> None:
     last = mesh.parties[-1]
+    # Nobody fails while another still checks its deadline.
+    node = SHAPES["tree"](mesh.parties)
+    broadcast(mesh, reduce(mesh, np.zeros(1, np.uint8), node, "barrier"), node, "barrier")
     if mesh.me == last:
         mesh.fail("ValueError: column 'age' has a NaN")
         return
