@@ -60,3 +60,27 @@ class PeerStopped(MeshError, ConnectionError):
 
 class AgreementError(MeshError):
     """Parties do not run the same job: another version, other settings, another number of rows."""
+
+
+class IdentityError(MeshError):
+    """Somebody who is not who the federation file says, or cannot show it."""
+
+
+class UnknownParty(IdentityError):
+    """A name that is not in the federation file."""
+
+
+class UnknownCertificate(IdentityError):
+    """A certificate that the federation file does not list."""
+
+
+class CertificateExpired(IdentityError):
+    """A certificate outside its time."""
+
+
+class CertificateMismatch(IdentityError):
+    """A listed certificate, shown under another party's name, or a signature by another key."""
+
+
+class NameTaken(IdentityError):
+    """Two processes that claim one party's name in one job."""

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.conformance.networks import direct_network, network
+from tests.conformance.worlds import mpi_in_threads
 from vertikal.mesh import Mesh, RecordingMesh, Tape, local_meshes
 from vertikal.mesh.local import CAPACITY
 
@@ -46,10 +48,26 @@ def recorded_local(
     return {name: RecordingMesh(end, tape) for name, end in ends.items()}, cleanup
 
 
-MESHES: list[tuple[str, Factory]] = [("local", local), ("recorded local", recorded_local)]
+MESHES: list[tuple[str, Factory]] = [
+    ("local", local),
+    ("recorded local", recorded_local),
+    ("network", network),
+    ("network, all listening", direct_network),
+    ("mpi in threads", mpi_in_threads),
+]
 
 every_mesh = pytest.mark.parametrize(
     "factory", [pytest.param(factory, id=name) for name, factory in MESHES]
+)
+every_mesh_often = pytest.mark.parametrize(
+    "factory",
+    [
+        # A link for each pair, dozens of times: nothing that one relay does not show as well.
+        pytest.param(
+            factory, id=name, marks=[pytest.mark.slow] if factory is direct_network else []
+        )
+        for name, factory in MESHES
+    ],
 )
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.meshes import connected, every_mesh
+from tests.conformance.meshes import connected, every_mesh_often
 from tests.conformance.running import run
 from vertikal.errors import InputError, MeshError
 from vertikal.mesh import wire
 from vertikal.mesh.collectives import SHAPES, broadcast, edges, host, reduce
 
-pytestmark = every_mesh
+pytestmark = every_mesh_often
 
 NAMES = ("ada", "bo", "cleo", "dan", "eve", "fay", "gil", "hal")
 every_shape = pytest.mark.parametrize("shape", list(SHAPES))

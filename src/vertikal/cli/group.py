@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from vertikal.cli.demo import demo
+from vertikal.cli.keygen import keygen
+from vertikal.cli.run import run, run_party
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
 
@@ -37,3 +39,6 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(keygen)
+main.add_command(run)
+main.add_command(run_party)

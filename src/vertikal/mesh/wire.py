@@ -171,6 +171,12 @@ def read(read_exactly: Callable[[int], bytes]) -> Frame:
 
     It is asked for the payload only after header, shape and length have been checked.
     """
+    header, header_bytes, payload_size = read_head(read_exactly)
+    return finish(header, header_bytes, read_exactly(payload_size))
+
+
+def read_head(read_exactly: Callable[[int], bytes]) -> tuple[Header, bytes, int]:
+    """What stands before the payload, checked: the header, its bytes, the payload's length."""
     magic, version, header_size, payload_size = PREFIX.unpack(read_exactly(PREFIX.size))
     if magic != MAGIC:
         raise WireError(f"not a frame: starts with {magic!r}")
@@ -184,9 +190,13 @@ def read(read_exactly: Callable[[int], bytes]) -> Frame:
     except (msgspec.DecodeError, ValueError) as error:
         raise WireError(f"header: {error}") from None
     check(header, payload_size)
-    body = read_exactly(payload_size)
+    return header, header_bytes, payload_size
+
+
+def finish(header: Header, header_bytes: bytes, body: bytes | memoryview) -> Frame:
+    """The frame of a checked header and a payload of the length that it announced."""
     if header.kind == "record":
-        return Frame(header, header_bytes, body)
+        return Frame(header, header_bytes, bytes(body))
     array = np.frombuffer(body, DTYPES[header.dtype]).reshape(header.shape)
     array.flags.writeable = False
     return Frame(header, header_bytes, array)

@@ -1,0 +1,55 @@
+"""``vertikal keygen``: a party's key, its certificate, and its entry for the federation file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vertikal.errors import InputError
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Folder for NAME.key, NAME.crt and NAME.toml; the current one by default.",
+)
+@click.option("--listens", metavar="HOST:PORT", help="Where the others reach this party, if so.")
+@click.option("--days", type=click.IntRange(1, 3650), default=825, show_default=True)
+@click.option("--force", is_flag=True, help="Replace a key that is there already.")
+def keygen(name: str, out: Path, listens: str | None, days: int, force: bool) -> None:
+    """Make the key and certificate of the party NAME.
+
+    NAME.key stays with you. NAME.toml is for the others: the federation file is the entries of all
+    parties, one after the other.
+    """
+    from vertikal.mesh.addresses import check_address
+    from vertikal.node.federation import entry_of
+    from vertikal.secure.identity import Identity
+
+    if Path(name).name != name:
+        raise InputError.of("NAME", "usable as the name of a file", name)
+    if listens is not None:
+        check_address(listens, plaintext=False)
+    key, certificate, entry = (out / f"{name}.{end}" for end in ("key", "crt", "toml"))
+    if key.exists() and not force:
+        raise InputError(
+            f"{key.name} is there already; --force replaces it, and the others then need the new "
+            f"{entry.name}"
+        )
+    identity = Identity.create(name, days)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        identity.save(key, certificate)
+        entry.write_text(entry_of(identity, listens), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"--out must be a folder that can be written to: {error.strerror}"
+        ) from None
+    click.echo(f"key          {key.name} (keep it secret)")
+    click.echo(f"entry        {entry.name} (send it to the others)")
+    click.echo(f"fingerprint  {identity.certificate.fingerprint}")
+    click.echo(f"good until   {identity.certificate.expires:%Y-%m-%d}")

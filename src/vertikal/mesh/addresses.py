@@ -1,0 +1,28 @@
+"""Addresses of listening parties: ``host:port``, and which of them lie on this machine only."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from vertikal.errors import InputError
+
+
+def check_address(address: str, *, plaintext: bool) -> None:
+    """Refuse what is not host:port, and plaintext anywhere but on loopback."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise InputError.of("address", "host:port", address)
+    if plaintext and not is_loopback(host.strip("[]")):
+        raise InputError.of(
+            "plaintext", "left out for every address but loopback; use certificates", address
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside this machine can be reached by this name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,311 @@
+"""Links of the network mesh: one bidirectional gRPC stream each, dialled or accepted.
+
+A link carries packets and nothing else; it may break at any moment. TLS shows who is at the other
+end, and the first message each way says for which party and process; what does not fit is refused
+with an error that the dialling party raises as its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import msgspec
+
+from vertikal import errors
+from vertikal.errors import IdentityError, InputError, MeshError, VertikalError, WireError
+from vertikal.mesh.packets import MAX_PACKET
+from vertikal.mesh.security import NetworkSecurity
+
+# What goes wrong with a handshake is an error here, not a line in somebody's terminal.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+try:
+    import grpc
+except ModuleNotFoundError as missing:
+    raise InputError("the network mesh needs grpcio: pip install 'vertikal[node]'") from missing
+
+SERVICE, METHOD = "vertikal.Mesh", "Link"
+MAX_GREETING = 512
+RETRY = (0.05, 2.0)
+"""Seconds between attempts to dial: the first, and the longest."""
+FLUSH = 1.0
+"""Seconds that a link has at the end to deliver what lies ready."""
+EXPLAIN_AFTER = 3
+"""Failed attempts after which TLS itself is asked for the reason."""
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_PACKET),
+    ("grpc.max_send_message_length", MAX_PACKET),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.so_reuseport", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+]
+
+
+class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first message on a link, each way: which party, and which process of it."""
+
+    name: str
+    session: bytes
+
+
+def read_greeting(raw: bytes) -> Greeting:
+    if len(raw) > MAX_GREETING:
+        raise WireError(f"greeting of {len(raw)} bytes, at most {MAX_GREETING} are allowed")
+    try:
+        return msgspec.msgpack.decode(raw, type=Greeting)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise WireError(f"greeting: {error}") from None
+
+
+class Outbox:
+    """Packets that wait to be written to one stream; urgent ones overtake chunks of data."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._urgent: deque[bytes] = deque()
+        self._data: deque[bytes] = deque()
+        self._bytes = 0
+        self._closed = False
+
+    def put(self, packet: bytes, *, urgent: bool, limit: int | None = None) -> None:
+        """Add a packet; with a ``limit``, wait while more bytes than that lie here."""
+        with self._changed:
+            while limit is not None and self._bytes > limit and not self._closed:
+                self._changed.wait(1.0)
+            if self._closed:
+                return
+            (self._urgent if urgent else self._data).append(packet)
+            self._bytes += len(packet)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Drop what lies here; nothing comes out any more."""
+        with self._changed:
+            self._closed = True
+            self._urgent.clear()
+            self._data.clear()
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Take nothing more; what lies here still comes out."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            with self._changed:
+                while not (self._urgent or self._data or self._closed):
+                    self._changed.wait()
+                if not (self._urgent or self._data):
+                    return
+                packet = (self._urgent or self._data).popleft()
+                self._bytes -= len(packet)
+                self._changed.notify_all()
+            yield packet
+
+
+class Link:
+    """One live stream to one party."""
+
+    def __init__(self, peer: str, dialled: bool) -> None:
+        self.peer = peer
+        self.dialled = dialled
+        self.outbox = Outbox()
+        self.end: Callable[[], object] = bool
+        """Ends the stream."""
+
+    def close(self) -> None:
+        self.outbox.close()
+        self.end()
+
+
+class Owner(Protocol):
+    """The mesh, as its links see it."""
+
+    me: str
+    parties: tuple[str, ...]
+    greeting: Greeting
+
+    def admit(self, name: str, session: bytes) -> None: ...
+    def link_up(self, link: Link) -> None: ...
+    def link_down(self, link: Link) -> None: ...
+    def arrived(self, raw: bytes, link: Link) -> None: ...
+    def blame(self, name: str, error: MeshError) -> None: ...
+    def restarted(self, name: str) -> MeshError: ...
+
+
+class Listener:
+    """Accepts links."""
+
+    def __init__(
+        self, owner: Owner, address: str, security: NetworkSecurity, *, plaintext: bool
+    ) -> None:
+        self._owner = owner
+        self._security = security
+        self._plaintext = plaintext
+        # A stream occupies a thread; an old one may not have ended when its successor comes.
+        self._pool = ThreadPoolExecutor(4 * len(owner.parties), f"{owner.me} accepts")
+        self._server = grpc.server(self._pool, options=_OPTIONS)
+        handler = grpc.stream_stream_rpc_method_handler(self._serve)
+        generic = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
+        self._server.add_generic_rpc_handlers((generic,))
+        try:
+            if plaintext:
+                self.port = self._server.add_insecure_port(address)
+            else:
+                others = tuple(name for name in owner.parties if name != owner.me)
+                credentials = grpc.ssl_server_credentials(
+                    [(security.private_pem(), security.certificate_pem())],
+                    security.trusted_pem(others),
+                    require_client_auth=True,
+                )
+                self.port = self._server.add_secure_port(address, credentials)
+        except RuntimeError:
+            raise InputError(
+                f"{owner.me}: cannot listen at {address}: the port is taken (was this party "
+                "started twice?) or the address is not this machine's"
+            ) from None
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop(FLUSH).wait(2 * FLUSH)
+        self._pool.shutdown(wait=False)
+
+    def _serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        try:
+            greeting = read_greeting(next(requests))
+            if not self._plaintext:
+                shown = context.auth_context()["x509_pem_cert"][0]
+                self._security.recognise(shown, greeting.name)
+            self._owner.admit(greeting.name, greeting.session)
+        except IdentityError as error:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, f"{type(error).__name__}: {error}")
+        except (VertikalError, StopIteration, grpc.RpcError) as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{type(error).__name__}: {error}")
+        link = Link(greeting.name, False)
+        link.end = context.cancel
+
+        def read() -> None:
+            try:
+                for raw in requests:
+                    self._owner.arrived(raw, link)
+            except (WireError, grpc.RpcError):
+                # Nonsense ends the link of who sent it; the party goes on serving the others.
+                pass
+            finally:
+                self._owner.link_down(link)
+                link.close()
+
+        yield msgspec.msgpack.encode(self._owner.greeting)
+        self._owner.link_up(link)
+        threading.Thread(
+            target=read, name=f"{self._owner.me} reads {link.peer}", daemon=True
+        ).start()
+        yield from link.outbox
+
+
+class Dialler:
+    """Keeps a link to one listening party, dialling again whenever it breaks."""
+
+    def __init__(
+        self, owner: Owner, peer: str, address: str, security: NetworkSecurity, *, plaintext: bool
+    ) -> None:
+        self._owner = owner
+        self._peer = peer
+        self._address = address
+        self._security = security
+        self._plaintext = plaintext
+        self._session = b""
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name=f"{owner.me} dials {peer}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Dial no more, and wait a little until what was sent is gone."""
+        self._stopped.set()
+        self._thread.join(FLUSH)
+
+    def _run(self) -> None:
+        pause, failures = RETRY[0], 0
+        while not self._stopped.is_set():
+            began = time.monotonic()
+            with self._channel() as channel:
+                refusal = self._talk(channel)
+            if refusal is not None:
+                self._owner.blame(self._peer, refusal)
+                return
+            if time.monotonic() - began > RETRY[1]:
+                pause, failures = RETRY[0], 0
+            failures += 1
+            if not (failures % EXPLAIN_AFTER or self._session or self._plaintext):
+                reason = self._security.explain(self._address, self._peer)
+                if isinstance(reason, MeshError):
+                    self._owner.blame(self._peer, type(reason)(f"{self._owner.me}: {reason}"))
+                    return
+            self._stopped.wait(pause)
+            pause = min(RETRY[1], 2 * pause)
+
+    def _channel(self) -> grpc.Channel:
+        if self._plaintext:
+            return grpc.insecure_channel(self._address, _OPTIONS)
+        credentials = grpc.ssl_channel_credentials(
+            self._security.trusted_pem((self._peer,)),
+            self._security.private_pem(),
+            self._security.certificate_pem(),
+        )
+        name = ("grpc.ssl_target_name_override", self._security.server_name(self._peer))
+        return grpc.secure_channel(self._address, credentials, [*_OPTIONS, name])
+
+    def _talk(self, channel: grpc.Channel) -> MeshError | None:
+        """One stream from its greeting to its end; the error if there must not be another one."""
+        call: Callable[[Iterator[bytes]], grpc.Call] = channel.stream_stream(f"/{SERVICE}/{METHOD}")
+        link = Link(self._peer, True)
+        link.outbox.put(msgspec.msgpack.encode(self._owner.greeting), urgent=True)
+        stream = call(iter(link.outbox))
+        link.end = stream.cancel
+        try:
+            greeting = read_greeting(next(stream))
+            if greeting.name != self._peer:
+                raise WireError(f"greeting by {greeting.name}")
+            if self._session not in (b"", greeting.session):
+                return self._owner.restarted(self._peer)
+            self._session = greeting.session
+            self._owner.link_up(link)
+            for raw in stream:
+                self._owner.arrived(raw, link)
+        except WireError as error:
+            return WireError(f"{self._owner.me}: {self._peer} sent {error}")
+        except grpc.RpcError as error:
+            return self._refusal(error)
+        finally:
+            self._owner.link_down(link)
+            link.close()
+        return None
+
+    def _refusal(self, error: grpc.RpcError) -> MeshError | None:
+        """The listening party's own words, where it refused; None for what may pass."""
+        code, details = error.code(), str(error.details())
+        if code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT):
+            return None
+        name, _, words = details.partition(": ")
+        kind = getattr(errors, name, MeshError)
+        if not (isinstance(kind, type) and issubclass(kind, MeshError)):
+            kind = MeshError
+        return kind(f"{self._owner.me}: {self._peer} refused this party: {words}")

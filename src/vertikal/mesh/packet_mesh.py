@@ -1,0 +1,459 @@
+"""What the meshes between processes share: mailboxes, waits, heartbeats, and who waits for whom.
+
+A transport supplies `_post`, which may lose a packet when its link breaks, and calls `_accept` with
+what arrives and `_greet` when the way to a peer stands (again). All else is here, once: chunks are
+sent again after a break, a slow receiver slows its sender, and each party tells each other one
+every second what it is doing, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vertikal.errors import (
+    AgreementError,
+    DeadlineExceeded,
+    InputError,
+    MeshError,
+    PeerStopped,
+    SecrecyError,
+    WireError,
+)
+from vertikal.mesh import packets
+from vertikal.mesh.interface import DEADLINE, Mesh
+from vertikal.mesh.packets import (
+    ASK,
+    DATA,
+    HELLO,
+    MAX_TEXT,
+    MAX_WAITS,
+    STATE,
+    Hello,
+    Packet,
+    Signed,
+    State,
+    Waiting,
+)
+from vertikal.mesh.pairs import WINDOW, Pair
+from vertikal.mesh.security import Security
+from vertikal.mesh.standing import Standing, Wait, chain, standing_of
+from vertikal.mesh.wire import PROTOCOL_VERSION, Frame
+
+CAPACITY = 64 << 20
+"""Bytes of frames that may lie between two programs before the sender waits."""
+
+_COMPARED = {
+    "protocol": "protocol version",
+    "version": "library version",
+    "job": "job",
+    "federation": "federation (names and fingerprints)",
+    "capacity": "capacity",
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds: between heartbeats, until silence is remarkable, until a broken link is given up."""
+
+    heartbeat: float = 1.0
+    silence: float = 10.0
+    patience: float = 30.0
+
+
+class PacketMesh(Mesh):
+    """One party's end of a mesh of processes."""
+
+    def __init__(
+        self,
+        me: str,
+        parties: tuple[str, ...],
+        deadline: float = DEADLINE,
+        *,
+        security: Security,
+        sealed: tuple[str, ...] = (),
+        job: str,
+        version: str,
+        capacity: int = CAPACITY,
+        timing: Timing = Timing(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(me, parties, deadline)
+        if capacity < 1:
+            raise InputError.of("capacity", "a positive number of bytes", capacity)
+        self.timing = timing
+        self.doing = ""
+        """What this party is doing, in a word or two; the others are told."""
+        self._security = security
+        self._capacity = capacity
+        self._session = os.urandom(16)
+        self._changed = threading.Condition()
+        self._boxes: dict[tuple[str, str], deque[Frame]] = {}
+        self._waits: dict[int, Wait] = {}
+        self._ended, self._reason = "", ""
+        self._stopped = threading.Event()
+        self._place = parties.index(me)
+        now = time.monotonic()
+        self._pairs = {
+            name: Pair(name, place, name in sealed, now)
+            for place, name in enumerate(parties)
+            if name != me
+        }
+        for name, pair in self._pairs.items():
+            said = packets.encode(
+                Hello(
+                    me,
+                    name,
+                    self._session,
+                    PROTOCOL_VERSION,
+                    version,
+                    job,
+                    security.digest(parties),
+                    capacity,
+                    security.public_key,
+                )
+            )
+            pair.hello = packets.encode(Signed(said, security.sign(said)))
+        self._heart = threading.Thread(target=self._beat, name=f"{me} heartbeat", daemon=True)
+
+    # What a transport supplies, and what it calls.
+
+    @abstractmethod
+    def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
+        """Put a packet on its way without waiting; it may be lost if the link is down."""
+
+    def _greet(self, peer: str) -> None:
+        """The way to this peer stands: introduce myself, and ask for what was lost meanwhile."""
+        with self._changed:
+            pair = self._pairs[peer]
+            pair.lost = None
+            self._post_hello(pair, ASK)
+            self._tell(pair, resume=True, answer=True)
+            self._changed.notify_all()
+
+    def _part(self, peer: str) -> None:
+        """The way to this peer broke."""
+        with self._changed:
+            pair = self._pairs[peer]
+            if pair.lost is None:
+                pair.lost = time.monotonic()
+            self._changed.notify_all()
+
+    def _blame(self, peer: str, error: MeshError) -> None:
+        """This pair cannot work; every wait says so from now on."""
+        with self._changed:
+            pair = self._pairs[peer]
+            pair.fault = pair.fault or error
+            self._changed.notify_all()
+
+    def _accept(self, packet: Packet) -> None:
+        """A packet for me, from the party it names: the transport has checked that."""
+        pair = self._pairs[self.parties[packet.sender]]
+        try:
+            if packet.kind == HELLO:
+                self._on_hello(pair, packet)
+            elif pair.ready and packet.kind == DATA:
+                self._on_data(pair, packet)
+            elif pair.ready and packet.kind == STATE:
+                self._on_state(pair, packet)
+        except SecrecyError as error:
+            self._blame(pair.peer, MeshError(f"{self.me}: a message of {pair.peer}: {error}"))
+        except WireError as error:
+            self._blame(pair.peer, WireError(f"{self.me}: {pair.peer} sent {error}"))
+        except MeshError as error:
+            self._blame(pair.peer, error)
+
+    # What arrives.
+
+    def _on_hello(self, pair: Pair, packet: Packet) -> None:
+        signed = packets.decode(packet.body, Signed)
+        hello = packets.decode(signed.hello, Hello)
+        with self._changed:
+            if packet.flags & ASK:
+                self._post_hello(pair, 0)
+            self._security.verify(pair.peer, signed.hello, signed.signature)
+            if (hello.sender, hello.receiver) != (pair.peer, self.me):
+                raise WireError(f"a hello from {hello.sender} to {hello.receiver}")
+            if pair.ready:
+                if hello.session != pair.session:
+                    raise PeerStopped(
+                        f"{self.me}: {pair.peer} was started again and has lost its part of the "
+                        "job; start all parties again"
+                    )
+                return
+            mine = packets.decode(packets.decode(pair.hello, Signed).hello, Hello)
+            for name, words in _COMPARED.items():
+                ours, other = getattr(mine, name), getattr(hello, name)
+                if ours != other:
+                    raise AgreementError(
+                        f"{self.me}: {words} is {ours!r} here and {other!r} at {pair.peer}; "
+                        "all parties must run the same version, job and federation file"
+                    )
+            if pair.sealed:
+                both = sorted((packets.encode(mine), signed.hello))
+                pair.channel = self._security.channel(pair.peer, hello.key, b"".join(both))
+            pair.session, pair.heard = hello.session, time.monotonic()
+            self._tell(pair, resume=True)
+            self._changed.notify_all()
+
+    def _on_data(self, pair: Pair, packet: Packet) -> None:
+        body: bytes | memoryview = packet.body
+        if pair.channel is not None:
+            body = pair.channel.open(0, packet.number, packet.head, bytes(body))
+        with self._changed:
+            pair.heard = time.monotonic()
+            frame = pair.into.take(packet.number, packet.flags, body, self._capacity)
+            if frame is not None:
+                if (frame.header.sender, frame.header.receiver) != (pair.peer, self.me):
+                    raise WireError(
+                        f"a frame from {frame.header.sender} to {frame.header.receiver}"
+                    )
+                self._boxes.setdefault((pair.peer, frame.header.tag), deque()).append(frame)
+                self._changed.notify_all()
+            if pair.into.unreported >= WINDOW // 4:
+                self._tell(pair)
+
+    def _on_state(self, pair: Pair, packet: Packet) -> None:
+        body = bytes(packet.body)
+        if pair.channel is not None:
+            body = pair.channel.open(1, packet.number, packet.head, body)
+        state = packets.decode(body, State)
+        with self._changed:
+            if packet.number <= pair.states_in:
+                return
+            pair.states_in, pair.heard = packet.number, time.monotonic()
+            news = bool(state.ended) and not pair.ended
+            pair.theirs = state
+            pair.out.acknowledged(state.received, state.consumed)
+            if state.resume:
+                for _, kept in pair.out.kept:
+                    self._post(pair.peer, kept, urgent=False)
+            if state.want:
+                pair.into.wanted = True
+            if state.answer or news or (state.want and pair.into.told < pair.into.consumed):
+                self._tell(pair, resume=state.answer)
+            self._changed.notify_all()
+
+    # What is sent.
+
+    def _put(self, to: str, frame: Frame) -> None:
+        pair, out = self._pairs[to], self._pairs[to].out
+        what = f"room for {frame.header.tag!r}"
+
+        def room() -> bool:
+            if pair.ended or (pair.ready and not out.busy and out.room(frame.size, self._capacity)):
+                return True
+            if pair.ready and not out.asked and not out.room(frame.size, self._capacity):
+                out.asked = True
+                self._tell(pair, want=True)
+            return False
+
+        with self._changed:
+            self._wait_until(room, to, what, self.deadline)
+            if pair.ended:
+                return
+            out.busy = True
+            out.handed += frame.size
+        whole = False
+        try:
+            for flags, pieces in packets.chunks(frame):
+                with self._changed:
+                    self._wait_until(
+                        lambda: bool(pair.ended) or out.kept_bytes < WINDOW, to, what, self.deadline
+                    )
+                head = packets.pack_head(DATA, flags, self._place, pair.place, out.next)
+                if pair.channel is not None:
+                    sealed = pair.channel.seal(0, out.next, head, b"".join(pieces))
+                    packet = head + sealed
+                else:
+                    packet = b"".join((head, *pieces))
+                with self._changed:
+                    out.keep(packet)
+                    self._post(to, packet, urgent=False)
+            whole = True
+        finally:
+            with self._changed:
+                out.busy = False
+                if not whole:
+                    out.handed -= frame.size
+                self._changed.notify_all()
+
+    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+        box, pair = (from_, tag), self._pairs[from_]
+        with self._changed:
+            self._wait_until(lambda: bool(self._boxes.get(box)), from_, repr(tag), timeout)
+            frame = self._boxes[box].popleft()
+            if not self._boxes[box]:
+                del self._boxes[box]
+            pair.into.consumed += frame.size
+            if pair.into.wanted or pair.into.consumed - pair.into.told >= self._capacity // 4:
+                pair.into.wanted = False
+                self._tell(pair)
+            return frame
+
+    def _post_hello(self, pair: Pair, flags: int) -> None:
+        head = packets.pack_head(HELLO, flags, self._place, pair.place, 0)
+        self._post(pair.peer, head + pair.hello, urgent=True)
+
+    def _tell(
+        self, pair: Pair, *, want: bool = False, resume: bool = False, answer: bool = False
+    ) -> None:
+        """Tell a peer how things stand; only called with the lock held."""
+        if not pair.ready:
+            return
+        now = time.monotonic()
+        into = pair.into
+        waits = tuple(
+            Waiting(wait.peer, wait.what[:MAX_TEXT], now - wait.since)
+            for wait in list(self._waits.values())[:MAX_WAITS]
+        )
+        state = State(
+            received=into.expected,
+            consumed=into.consumed,
+            sent=pair.out.next,
+            doing=self.doing[:MAX_TEXT],
+            waits=waits,
+            ended=self._ended,
+            reason=self._reason,
+            knows=bool(pair.ended),
+            want=want,
+            resume=resume,
+            answer=answer,
+        )
+        into.told, into.unreported = into.consumed, 0
+        number, pair.states_out = pair.states_out, pair.states_out + 1
+        head = packets.pack_head(STATE, 0, self._place, pair.place, number)
+        body = packets.encode(state)
+        if pair.channel is not None:
+            body = pair.channel.seal(1, number, head, body)
+        self._post(pair.peer, head + body, urgent=True)
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self.timing.heartbeat):
+            with self._changed:
+                for pair in self._pairs.values():
+                    self._tell(pair)
+                # Whoever waits looks at the clock again: a peer may have been lost for too long.
+                self._changed.notify_all()
+
+    # Waiting.
+
+    def connect(self, timeout: float | None = None) -> None:
+        """Wait until every peer has introduced itself; not needed before `send` and `recv`."""
+        for name, pair in self._pairs.items():
+            with self._changed:
+                self._wait_until(
+                    lambda pair=pair: pair.ready,  # type: ignore[misc]
+                    name,
+                    "the first contact",
+                    self.deadline if timeout is None else timeout,
+                )
+
+    def _wait_until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
+        wait = Wait(peer, what, time.monotonic())
+        self._waits[threading.get_ident()] = wait
+        try:
+            while not ready():
+                self._check_standing(wait)
+                left = wait.since + timeout - time.monotonic()
+                if left <= 0:
+                    raise DeadlineExceeded(
+                        f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
+                        f"{chain(self.me, wait, self.status())}"
+                    )
+                self._changed.wait(min(left, self.timing.heartbeat))
+        finally:
+            del self._waits[threading.get_ident()]
+
+    def _check_standing(self, wait: Wait) -> None:
+        """Raise if this wait cannot end well any more."""
+        now = time.monotonic()
+        waited = f"since {now - wait.since:.1f} s"
+        for name, pair in self._pairs.items():
+            if pair.fault is not None:
+                raise pair.fault
+            if pair.ended == "failed" and pair.theirs and (name != wait.peer or pair.all_here):
+                raise PeerStopped(
+                    f"{self.me}: {name} stopped ({pair.theirs.reason}) while {self.me} waited for "
+                    f"{wait.what} from {wait.peer}, {waited}"
+                )
+        pair = self._pairs[wait.peer]
+        if pair.ended and pair.all_here:
+            raise PeerStopped(
+                f"{self.me}: {wait.peer} has ended without sending {wait.what}, which {self.me} "
+                f"waited for {waited}"
+            )
+        if pair.lost is not None and now - pair.lost > self.timing.patience:
+            raise PeerStopped(
+                f"{self.me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and "
+                f"did not come back while {self.me} waited for {wait.what}, {waited}; "
+                f"{chain(self.me, wait, self.status())}"
+            )
+
+    def status(self) -> dict[str, Standing]:
+        """How each peer stands, as far as this party knows: link, last sign of life, waits."""
+        now = time.monotonic()
+        with self._changed:
+            return {
+                name: standing_of(pair, now, self.timing.silence)
+                for name, pair in self._pairs.items()
+            }
+
+    def waits(self) -> list[Wait]:
+        """What this party itself waits for at this moment."""
+        with self._changed:
+            return list(self._waits.values())
+
+    def moved(self) -> tuple[int, int]:
+        """Bytes of frames that came in and that went out so far."""
+        with self._changed:
+            pairs = self._pairs.values()
+            return sum(pair.into.arrived for pair in pairs), sum(pair.out.handed for pair in pairs)
+
+    # Ending.
+
+    def close(self) -> None:
+        self._end("closed", "")
+
+    def fail(self, reason: str) -> None:
+        self._end("failed", reason)
+
+    def _end(self, how: str, reason: str) -> None:
+        with self._changed:
+            if not self._ended:
+                self._ended, self._reason = how, reason[:MAX_TEXT]
+            for pair in self._pairs.values():
+                self._tell(pair)
+
+    def stop(self, linger: float | None = None) -> None:
+        """Close, wait until the others have what was sent to them, and let go of all links.
+
+        ``linger`` bounds that wait; a peer that is lost, or silent, is not waited for.
+        """
+        self.close()
+        until = time.monotonic() + (self.deadline if linger is None else linger)
+        with self._changed:
+            while time.monotonic() < until and any(
+                self._owed(pair, time.monotonic()) for pair in self._pairs.values()
+            ):
+                self._changed.wait(min(0.1, self.timing.heartbeat))
+        self._stopped.set()
+        self._release()
+
+    def _owed(self, pair: Pair, now: float) -> bool:
+        """Whether this peer may still need something that I have."""
+        if not pair.ready or pair.fault is not None or pair.heard is None or pair.ended:
+            return False
+        if pair.lost is not None and now - pair.lost > self.timing.patience:
+            return False
+        if now - pair.heard > max(self.timing.silence, self.timing.patience):
+            return False
+        return bool(pair.out.kept) or not (pair.theirs and pair.theirs.knows)
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Let go of threads and links."""

@@ -1,0 +1,194 @@
+"""Packets: what travels between machines, each a few bytes of envelope and a body.
+
+    1 byte   kind: hello, data, state or notice
+    1 byte   flags
+    2 bytes  sender, 2 bytes receiver: places in the federation's order, big-endian
+    8 bytes  number: of the chunk for data, of the message for state
+    body     a chunk of a frame; or a msgpack map, schema-checked, for the others
+
+A frame of any size travels as chunks of at most 1 MiB. All lengths are checked before anything is
+built from them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from vertikal.errors import WireError
+from vertikal.mesh import wire
+
+ENVELOPE = struct.Struct(">BBHHQ")
+HELLO, DATA, STATE, NOTICE = 1, 2, 3, 4
+FIRST, LAST, ASK = 1, 2, 4
+"""Flags: the first and the last chunk of a frame; a hello that wants one back."""
+
+CHUNK = 1 << 20
+MAX_CONTROL = 1 << 14
+MAX_PACKET = CHUNK + 64
+"""A chunk, its envelope and the tag of its encryption."""
+MAX_TEXT = 500
+MAX_WAITS = 16
+
+
+class Packet(NamedTuple):
+    """A checked packet; ``head`` is its envelope as bytes, to which an encryption is bound."""
+
+    kind: int
+    flags: int
+    sender: int
+    receiver: int
+    number: int
+    head: bytes
+    body: memoryview
+
+
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party says to each other one first, under its signature."""
+
+    sender: str
+    receiver: str
+    session: bytes
+    protocol: int
+    version: str
+    job: str
+    federation: str
+    capacity: int
+    key: bytes
+
+
+class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The bytes of a hello, and the signature of its sender's identity over them."""
+
+    hello: bytes
+    signature: bytes
+
+
+class Waiting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom a party waits for, for what, and for how many seconds so far."""
+
+    peer: str
+    what: str
+    seconds: float
+
+
+class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that one party tells another about itself; each state replaces the one before.
+
+    It acknowledges, gives credit, asks for what was lost, says what the party is doing, and is the
+    heartbeat.
+    """
+
+    received: int  # chunks that arrived in order: resend from this number on
+    consumed: int  # bytes of frames that the program has taken
+    sent: int  # chunks sent so far
+    doing: str = ""
+    waits: tuple[Waiting, ...] = ()
+    ended: str = ""  # "", "closed" or "failed"
+    reason: str = ""
+    knows: bool = False  # I know that you have ended
+    want: bool = False  # tell me as soon as there is room
+    resume: bool = False  # send again what I have not received
+    answer: bool = False  # and ask me to do the same
+
+
+class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a relay says of another party's link to it."""
+
+    party: str
+    up: bool
+
+
+Message = TypeVar("Message", Hello, Signed, State, Notice)
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+def decode(body: bytes | memoryview, kind: type[Message]) -> Message:
+    """A control message of this kind; WireError for anything else."""
+    if len(body) > MAX_CONTROL:
+        raise WireError(f"{kind.__name__} of {len(body)} bytes, at most {MAX_CONTROL} are allowed")
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise WireError(f"{kind.__name__}: {error}") from None
+
+
+def pack_head(kind: int, flags: int, sender: int, receiver: int, number: int) -> bytes:
+    return ENVELOPE.pack(kind, flags, sender, receiver, number)
+
+
+def unpack(raw: bytes, parties: int) -> Packet:
+    """A packet, checked as far as it can be without its sender's state."""
+    if not ENVELOPE.size <= len(raw) <= MAX_PACKET:
+        raise WireError(f"packet of {len(raw)} bytes, {ENVELOPE.size} to {MAX_PACKET} are allowed")
+    kind, flags, sender, receiver, number = ENVELOPE.unpack_from(raw)
+    if kind not in (HELLO, DATA, STATE, NOTICE):
+        raise WireError(f"packet of unknown kind {kind}")
+    allowed = {HELLO: ASK, DATA: FIRST | LAST}.get(kind, 0)
+    if flags & ~allowed:
+        raise WireError(f"packet of kind {kind} with flags {flags}")
+    if sender >= parties or receiver >= parties or sender == receiver:
+        raise WireError(f"packet from party {sender} to party {receiver} of {parties}")
+    view = memoryview(raw)
+    return Packet(
+        kind,
+        flags,
+        sender,
+        receiver,
+        number,
+        raw[: ENVELOPE.size],
+        view[ENVELOPE.size :],
+    )
+
+
+def chunks(frame: wire.Frame) -> Iterator[tuple[int, tuple[bytes | memoryview, ...]]]:
+    """(flags, pieces) of each chunk; the first holds the whole header and what fits after it."""
+    prefix, body = frame.buffers()
+    room = CHUNK - len(prefix)
+    end = len(body) <= room
+    yield FIRST | (LAST if end else 0), (prefix, body[:room])
+    for start in range(room, len(body), CHUNK):
+        yield LAST if start + CHUNK >= len(body) else 0, (body[start : start + CHUNK],)
+
+
+class Assembly:
+    """A frame that is arriving; its payload is allocated once its header has passed all checks."""
+
+    def __init__(self, first: bytes | memoryview) -> None:
+        view, place = memoryview(first), 0
+
+        def read_exactly(count: int) -> bytes:
+            nonlocal place
+            piece = bytes(view[place : place + count])
+            if len(piece) != count:
+                raise WireError(f"a first chunk of {len(view)} bytes, shorter than its header")
+            place += count
+            return piece
+
+        self.header, self._header_bytes, size = wire.read_head(read_exactly)
+        self._body = np.empty(size, np.uint8)
+        self._filled = 0
+        self.add(view[place:])
+
+    def add(self, piece: bytes | memoryview) -> None:
+        end = self._filled + len(piece)
+        if end > len(self._body):
+            raise WireError(
+                f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
+            )
+        self._body[self._filled : end] = np.frombuffer(piece, np.uint8)
+        self._filled = end
+
+    def frame(self) -> wire.Frame:
+        """The whole frame, after its last piece."""
+        if self._filled != len(self._body):
+            raise WireError(
+                f"{self.header.tag!r}: {self._filled} bytes of payload, announced were "
+                f"{len(self._body)}"
+            )
+        return wire.finish(self.header, self._header_bytes, self._body.data)

@@ -1,0 +1,133 @@
+"""The federation file: who takes part, by which key each is known, and who listens where.
+
+    [[party]]
+    name = "bank"
+    fingerprint = "sha256:6f0c..."
+    listens = "bank.example:7700"        # left out by parties that only dial
+    certificate = '''
+    -----BEGIN CERTIFICATE-----
+    ...
+    '''
+
+`vertikal keygen` writes one such entry; the file is the entries of all parties, in an order that
+all of them share.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
+from vertikal.mesh.addresses import check_address
+from vertikal.secure.credentials import Credentials
+from vertikal.secure.identity import Certificate, Identity
+
+
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One party's entry."""
+
+    name: str
+    fingerprint: str
+    certificate: str
+    listens: str | None = None
+    bind: str | None = None
+    """Where this party listens itself, if that is not what the others dial (behind a router)."""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    party: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class FederationFile:
+    """A federation, checked."""
+
+    members: tuple[Member, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> FederationFile:
+        content = read_toml(path, _File, "federation file")
+        return cls.of(content.party)
+
+    @classmethod
+    def of(cls, members: tuple[Member, ...]) -> FederationFile:
+        """Check that names, keys and addresses fit together."""
+        names = [member.name for member in members]
+        for name in names:
+            if names.count(name) > 1:
+                raise NameTaken(f"federation file: two entries claim the name {name!r}")
+        for member in members:
+            certificate = Certificate.parse(member.certificate.strip().encode())
+            if certificate.name != member.name:
+                raise CertificateMismatch(
+                    f"federation file: the entry of {member.name!r} has a certificate made out to "
+                    f"{certificate.name!r}"
+                )
+            if certificate.fingerprint != member.fingerprint:
+                raise CertificateMismatch(
+                    f"federation file: the certificate of {member.name!r} has the fingerprint "
+                    f"{certificate.fingerprint}, listed is {member.fingerprint}"
+                )
+            for address in (member.listens, member.bind):
+                if address is not None:
+                    check_address(address, plaintext=False)
+        if not any(member.listens for member in members):
+            raise InputError(
+                "federation file: one party at least must listen, got no 'listens' in any entry"
+            )
+        return cls(members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.members)
+
+    def member(self, name: str) -> Member:
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise UnknownParty(f"{name!r} is not in the federation file; listed are {self.names}")
+
+    def addresses(self) -> dict[str, str | None]:
+        return {member.name: member.listens for member in self.members}
+
+    def credentials(self, identity: Identity) -> Credentials:
+        """What the mesh of this party is handed; refuses an identity that is not listed."""
+        self.member(identity.name)
+        listed = {
+            member.name: Certificate.parse(member.certificate.strip().encode())
+            for member in self.members
+        }
+        return Credentials(identity, listed)
+
+
+def entry_of(identity: Identity, listens: str | None = None) -> str:
+    """This identity's entry, as it stands in a federation file."""
+    certificate = identity.certificate
+    lines = [
+        "[[party]]",
+        f"name = {_quoted(certificate.name)}",
+        f'fingerprint = "{certificate.fingerprint}"',
+    ]
+    if listens:
+        lines.append(f"listens = {_quoted(listens)}")
+    lines.append(f"certificate = '''\n{certificate.pem.decode()}'''")
+    return "\n".join(lines) + "\n"
+
+
+def read_toml(path: Path, kind: Any, what: str) -> Any:
+    """A TOML file of this schema; InputError says what is wrong with it, and where."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), kind)
+    except OSError as error:
+        raise InputError(f"{what} {path.name!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise InputError(f"{what} {path.name!r}: {error}") from None
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()

@@ -1,0 +1,198 @@
+"""What a mesh between machines is handed: this party's identity, and everybody's certificates.
+
+The keys of a run are X25519, fresh in each run and signed by the identities, so a relay that passes
+them on can neither read what two parties say to each other nor put itself between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import ssl
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from vertikal.errors import (
+    AgreementError,
+    CertificateExpired,
+    CertificateMismatch,
+    IdentityError,
+    SecrecyError,
+    UnknownCertificate,
+    UnknownParty,
+)
+from vertikal.secure.identity import Certificate, Identity, server_name
+from vertikal.secure.prg import encode_words, fresh_key
+
+PROBE_SECONDS = 5.0
+
+
+class SealedChannel:
+    """AES-256-GCM with one key each way; lane and number make the nonce, so none comes twice.
+
+    The mesh numbers the messages of a lane one by one and never seals two under one number: what it
+    sends again are the sealed bytes. Each run has new keys.
+    """
+
+    def __init__(self, outgoing: bytes, incoming: bytes) -> None:
+        self._out = AESGCM(outgoing)
+        self._in = AESGCM(incoming)
+
+    def seal(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+        return self._out.encrypt(_nonce(lane, number), data, bound)
+
+    def open(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+        try:
+            return self._in.decrypt(_nonce(lane, number), data, bound)
+        except InvalidTag:
+            raise SecrecyError(
+                "it was changed on its way, or sealed for somebody else; the relay is to blame"
+            ) from None
+
+
+class Credentials:
+    """One party's identity and the certificates of its federation, for one run."""
+
+    def __init__(self, identity: Identity, certificates: Mapping[str, Certificate]) -> None:
+        self._identity = identity
+        self._certificates = dict(certificates)
+        listed = self._listed(identity.name)
+        if listed.fingerprint != identity.certificate.fingerprint:
+            raise CertificateMismatch(
+                f"{identity.name}: the federation file lists the key {listed.fingerprint} for "
+                f"{identity.name!r}, got {identity.certificate.fingerprint}; send the others the "
+                "new entry, or use the key that is listed"
+            )
+        for certificate in (identity.certificate, *self._certificates.values()):
+            certificate.check_time()
+        self._secret = X25519PrivateKey.from_private_bytes(fresh_key())
+        self.public_key = self._secret.public_key().public_bytes_raw()
+
+    def digest(self, parties: tuple[str, ...]) -> str:
+        words = [word for name in parties for word in (name, self._listed(name).fingerprint)]
+        return hashlib.sha256(encode_words(*words)).hexdigest()
+
+    def sign(self, message: bytes) -> bytes:
+        return self._identity.sign(message)
+
+    def verify(self, peer: str, message: bytes, signature: bytes) -> None:
+        self._listed(peer).verify(message, signature)
+
+    def channel(self, peer: str, public_key: bytes, bound: bytes) -> SealedChannel:
+        try:
+            shared = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
+        except ValueError as error:
+            raise AgreementError(f"the public key of {peer} is unusable: {error}") from None
+
+        def key(sender: str, receiver: str) -> bytes:
+            info = encode_words("vertikal", "relay", sender, receiver)
+            return HKDF(hashes.SHA256(), 32, salt=hashlib.sha256(bound).digest(), info=info).derive(
+                shared
+            )
+
+        me = self._identity.name
+        return SealedChannel(key(me, peer), key(peer, me))
+
+    def private_pem(self) -> bytes:
+        return self._identity.private_pem
+
+    def certificate_pem(self) -> bytes:
+        return self._identity.certificate.pem
+
+    def trusted_pem(self, peers: tuple[str, ...]) -> bytes:
+        return b"".join(self._listed(name).pem for name in peers)
+
+    def server_name(self, peer: str) -> str:
+        return server_name(peer)
+
+    def recognise(self, certificate: bytes, claimed: str) -> None:
+        shown = Certificate.parse(certificate)
+        listed = self._listed(claimed)
+        if shown.fingerprint == listed.fingerprint:
+            return
+        owners = [
+            name for name, one in self._certificates.items() if one.fingerprint == shown.fingerprint
+        ]
+        if owners:
+            raise CertificateMismatch(
+                f"{owners[0]!r} showed its certificate under the name {claimed!r}; a certificate "
+                "is good for its own name only"
+            )
+        raise UnknownCertificate(
+            f"the certificate shown for {claimed!r} has the fingerprint {shown.fingerprint}, the "
+            f"federation file lists {listed.fingerprint}"
+        )
+
+    def explain(self, address: str, peer: str) -> IdentityError | None:
+        """Try TLS once by other means than the mesh's, only to see what it objects to."""
+        host, _, port = address.rpartition(":")
+        try:
+            with (
+                socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain,
+                self._probe().wrap_socket(plain) as connection,
+            ):
+                raw = connection.getpeercert(binary_form=True) or b""
+                refusal = self._look(ssl.DER_cert_to_PEM_cert(raw).encode(), peer)
+                # A listening party that accepts my certificate speaks first; one that does not
+                # hangs up without a word.
+                if refusal is None and not self._hears(connection):
+                    refusal = self._refused(address, peer)
+                return refusal
+        except OSError:
+            return None
+
+    def _probe(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        # Nothing is sent over this connection: the certificate is looked at below.
+        context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        with tempfile.TemporaryDirectory() as folder:
+            files = Path(folder, "key"), Path(folder, "certificate")
+            self._identity.save(*files)
+            context.load_cert_chain(files[1], files[0])
+        return context
+
+    def _look(self, pem: bytes, peer: str) -> IdentityError | None:
+        try:
+            self.recognise(pem, peer)
+            Certificate.parse(pem).check_time()
+        except IdentityError as error:
+            return error
+        return None
+
+    def _refused(self, address: str, peer: str) -> IdentityError:
+        mine = self._identity.certificate
+        try:
+            mine.check_time()
+        except CertificateExpired as error:
+            return error
+        return UnknownCertificate(
+            f"{peer} at {address} hangs up on the certificate of {mine.name!r}: its federation "
+            f"file does not list {mine.fingerprint}, or its clock is wrong; compare the files"
+        )
+
+    @staticmethod
+    def _hears(connection: ssl.SSLSocket) -> bool:
+        try:
+            return bool(connection.recv(1))
+        except OSError:
+            return False
+
+    def _listed(self, name: str) -> Certificate:
+        if name not in self._certificates:
+            raise UnknownParty(
+                f"{name!r} is not in the federation file; listed are {sorted(self._certificates)}"
+            )
+        return self._certificates[name]
+
+
+def _nonce(lane: int, number: int) -> bytes:
+    return lane.to_bytes(4, "big") + number.to_bytes(8, "big")

@@ -1,0 +1,193 @@
+"""Who a party is: a key pair on the curve P-256 and a self-signed certificate over it.
+
+Nobody vouches for a certificate; the federation file lists it, and it is pinned by the fingerprint
+of its public key. P-256 and not Ed25519, because TLS libraries accept it everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from vertikal.errors import CertificateExpired, CertificateMismatch, InputError
+
+DAYS = 825
+"""How long a certificate is good for; a party renews it before."""
+
+_BEFORE = timedelta(hours=1)
+"""Clocks differ: a certificate is good a little before it was made."""
+
+_SIGNATURE = ec.ECDSA(hashes.SHA256())
+_SCHEME = "sha256:"
+
+
+def server_name(name: str) -> str:
+    """A party's name as a host name of fixed form, which TLS can compare."""
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.party.vertikal"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The public half of an identity."""
+
+    name: str
+    pem: bytes = field(repr=False)
+    fingerprint: str
+    begins: datetime
+    expires: datetime
+
+    @classmethod
+    def parse(cls, pem: bytes) -> Certificate:
+        """Read a certificate that `Identity.create` made; InputError for anything else."""
+        try:
+            parsed = x509.load_pem_x509_certificate(pem)
+            common = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            name = str(common[0].value)
+            parsed.verify_directly_issued_by(parsed)
+        except (ValueError, IndexError, TypeError, InvalidSignature) as error:
+            raise InputError(
+                "certificate must be one that `vertikal keygen` made, got something else "
+                f"({type(error).__name__})"
+            ) from None
+        return cls(
+            name,
+            parsed.public_bytes(serialization.Encoding.PEM),
+            fingerprint_of(parsed.public_key()),
+            parsed.not_valid_before_utc,
+            parsed.not_valid_after_utc,
+        )
+
+    def check_time(self, now: datetime | None = None) -> None:
+        """CertificateExpired outside the time for which it was made."""
+        now = now or datetime.now(UTC)
+        if now > self.expires:
+            raise CertificateExpired(
+                f"certificate of {self.name!r} has expired on {self.expires:%Y-%m-%d %H:%M} UTC; "
+                f"its owner runs `vertikal keygen {self.name}` and sends the others the new entry"
+            )
+        if now < self.begins:
+            raise CertificateExpired(
+                f"certificate of {self.name!r} begins on {self.begins:%Y-%m-%d %H:%M} UTC only; "
+                "compare the clocks of the two machines"
+            )
+
+    def verify(self, message: bytes, signature: bytes) -> None:
+        """CertificateMismatch unless the key of this certificate signed ``message``."""
+        key = x509.load_pem_x509_certificate(self.pem).public_key()
+        try:
+            assert isinstance(key, ec.EllipticCurvePublicKey)
+            key.verify(signature, message, _SIGNATURE)
+        except InvalidSignature:
+            raise CertificateMismatch(
+                f"a message in the name of {self.name!r} was not signed by the key that the "
+                "federation file lists for it"
+            ) from None
+
+
+def fingerprint_of(key: object) -> str:
+    """SHA-256 of the public key in its standard form: the same for all certificates over it."""
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise InputError("certificate must be one that `vertikal keygen` made, got another key")
+    raw = key.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return _SCHEME + hashlib.sha256(raw).hexdigest()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A certificate with its private key."""
+
+    certificate: Certificate
+    private_pem: bytes = field(repr=False)
+    _key: ec.EllipticCurvePrivateKey = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.certificate.name
+
+    @classmethod
+    def create(cls, name: str, days: float = DAYS, now: datetime | None = None) -> Identity:
+        """A fresh key pair and its certificate, good for ``days`` from ``now`` on."""
+        if not name.isprintable() or not 0 < len(name) <= 64:
+            raise InputError.of("name", "1 to 64 printable characters", name)
+        key = ec.generate_private_key(ec.SECP256R1())
+        now = now or datetime.now(UTC)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        built = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _BEFORE)
+            .not_valid_after(now + timedelta(days=days))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(server_name(name))]), False)
+            .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        pem = built.public_bytes(serialization.Encoding.PEM)
+        return cls(Certificate.parse(pem), _private_bytes(key), key)
+
+    @classmethod
+    def load(cls, key_file: Path, certificate_file: Path) -> Identity:
+        """The identity in these two files; refuses a key that others can read."""
+        certificate = Certificate.parse(_read(certificate_file, "certificate"))
+        raw = _read(key_file, "key")
+        mode = key_file.stat().st_mode & 0o077
+        if mode:
+            raise InputError(
+                f"key file {key_file.name!r} must be readable by its owner only, got mode "
+                f"{key_file.stat().st_mode & 0o777:o}; run `chmod 600` on it"
+            )
+        try:
+            key = serialization.load_pem_private_key(raw, None)
+        except (ValueError, TypeError):
+            raise InputError(f"key file {key_file.name!r} must hold a private key (PEM)") from None
+        if fingerprint_of(key.public_key()) != certificate.fingerprint:
+            raise CertificateMismatch(
+                f"key file {key_file.name!r} is not the key of the certificate of "
+                f"{certificate.name!r}; both are made by one `vertikal keygen`"
+            )
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return cls(certificate, _private_bytes(key), key)
+
+    def save(self, key_file: Path, certificate_file: Path) -> None:
+        """Write both; the key is readable by its owner only from its first byte on."""
+        certificate_file.write_bytes(self.certificate.pem)
+        key_file.unlink(missing_ok=True)
+        number = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(self.private_pem)
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message, _SIGNATURE)
+
+
+def _private_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _read(file: Path, what: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{what} file {file.name!r} cannot be read ({error.strerror}); `vertikal keygen` "
+            "makes it"
+        ) from None

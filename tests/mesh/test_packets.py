@@ -1,0 +1,274 @@
+"""Packets: chunks, envelopes, control messages, and what is refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import suppress
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vertikal.errors import SecrecyError, WireError
+from vertikal.mesh import packets, wire
+from vertikal.mesh.packets import CHUNK, FIRST, LAST, Assembly, State, Waiting
+from vertikal.mesh.pairs import Incoming, Outgoing, Pair
+from vertikal.mesh.security import NoSecurity
+from vertikal.mesh.standing import Standing, Wait, chain, standing_of
+
+CAPACITY = 1 << 26
+
+
+def whole(into, frame):
+    """All chunks of a frame, taken in order; the frame that comes out."""
+    came = None
+    for flags, pieces in packets.chunks(frame):
+        assert came is None
+        came = into.take(into.expected, flags, b"".join(pieces), CAPACITY)
+    return came
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 200, CHUNK, CHUNK + 1, 3 * CHUNK, 5 * CHUNK + 17])
+def test_a_frame_of_any_size_passes_in_chunks(size):
+    sent = wire.frame("a", "b", "x", np.arange(size, dtype=np.uint64).astype(np.uint8))
+    pieces = list(packets.chunks(sent))
+    lengths = [sum(len(piece) for piece in parts) for _, parts in pieces]
+    assert max(lengths) <= CHUNK
+    assert sum(lengths) == sent.size
+    assert [flags for flags, _ in pieces].count(LAST) + (len(pieces) == 1) == 1
+    assert pieces[0][0] & FIRST
+    came = whole(Incoming(), sent)
+    assert np.array_equal(came.payload(), sent.payload())
+
+
+def test_a_sum_of_shapes_that_end_at_the_edge_of_a_chunk():
+    empty = wire.frame("a", "b", "x", np.zeros(0, np.uint8))
+    edge = CHUNK - empty.size - 4
+    for size in range(edge, edge + 8):
+        sent = wire.frame("a", "b", "x", np.full(size, 7, np.uint8))
+        assert whole(Incoming(), sent).payload().sum() == 7 * size
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
+def test_repeated_early_and_late_chunks_change_nothing(numbers):
+    """The receiver takes each number once and in order, whatever the links do."""
+    into, got = Incoming(), []
+    frames = [wire.frame("a", "b", "x", {"i": i}) for i in range(6)]
+    chunks = [next(iter(packets.chunks(frame))) for frame in frames]
+    for number in [*numbers, *range(6)]:
+        flags, pieces = chunks[number]
+        frame = into.take(number, flags, b"".join(pieces), CAPACITY)
+        if frame is not None:
+            got.append(frame.payload()["i"])
+    assert got == list(range(6))
+
+
+def test_a_frame_given_up_half_way_is_replaced_by_the_next():
+    into = Incoming()
+    flags, pieces = next(iter(packets.chunks(wire.frame("a", "b", "x", np.zeros(2 * CHUNK)))))
+    assert into.take(0, flags, b"".join(pieces), CAPACITY) is None
+    assert whole(into, wire.frame("a", "b", "y", {"k": 1})).payload() == {"k": 1}
+
+
+@pytest.mark.parametrize(
+    ("flags", "body", "said"),
+    [
+        (0, b"x", "continues a frame that has not begun"),
+        (FIRST, b"VK", "shorter than its header"),
+        (FIRST | LAST, b"x" * 40, "not a frame"),
+    ],
+)
+def test_chunks_that_are_no_frame(flags, body, said):
+    with pytest.raises(WireError, match=said):
+        Incoming().take(0, flags, body, CAPACITY)
+
+
+def test_more_or_less_payload_than_announced():
+    prefix, body = wire.frame("a", "b", "x", np.zeros(10, np.uint8)).buffers()
+    with pytest.raises(WireError, match="'x': 11 bytes of payload, announced were 10"):
+        Assembly(prefix + bytes(body) + b"x")
+    with pytest.raises(WireError, match="'x': 9 bytes of payload, announced were 10"):
+        Assembly(prefix + bytes(body[:9])).frame()
+
+
+def test_a_receiver_does_not_take_more_than_agreed():
+    into = Incoming()
+    frame = wire.frame("a", "b", "x", np.zeros(100, np.uint8))
+    flags, pieces = next(iter(packets.chunks(frame)))
+    assert into.take(0, flags, b"".join(pieces), 150) is not None
+    with pytest.raises(WireError, match="bytes wait here, agreed were 150"):
+        into.take(1, flags, b"".join(pieces), 150)
+
+
+def test_acknowledgements_free_what_is_kept_and_give_room():
+    out = Outgoing()
+    for i in range(3):
+        out.keep(bytes([i]) * 10)
+    out.handed = 100
+    assert not out.room(60, 120)
+    out.asked = True
+    out.acknowledged(2, 50)
+    assert [number for number, _ in out.kept] == [2]
+    assert (out.kept_bytes, out.asked) == (10, False)
+    assert out.room(60, 120)
+    for received, consumed in ((4, 50), (2, 101)):
+        with pytest.raises(WireError, match="acknowledges"):
+            out.acknowledged(received, consumed)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "packet of 0 bytes"),
+        (b"\1" * 13, "packet of 13 bytes"),
+        (bytes(packets.MAX_PACKET + 1), "packet of"),
+        (packets.pack_head(0, 0, 0, 1, 0), "unknown kind 0"),
+        (packets.pack_head(9, 0, 0, 1, 0), "unknown kind 9"),
+        (packets.pack_head(packets.STATE, 1, 0, 1, 0), "kind 3 with flags 1"),
+        (packets.pack_head(packets.DATA, 4, 0, 1, 0), "kind 2 with flags 4"),
+        (packets.pack_head(packets.DATA, 0, 3, 1, 0), "from party 3 to party 1 of 3"),
+        (packets.pack_head(packets.DATA, 0, 0, 9, 0), "from party 0 to party 9 of 3"),
+        (packets.pack_head(packets.DATA, 0, 1, 1, 0), "from party 1 to party 1 of 3"),
+    ],
+)
+def test_envelopes_that_are_refused(raw, said):
+    with pytest.raises(WireError, match=said):
+        packets.unpack(raw, 3)
+
+
+def test_control_messages_are_checked():
+    state = State(1, 2, 3, "solve", (Waiting("b", "x", 1.0),))
+    assert packets.decode(packets.encode(state), State) == state
+    for body in (
+        b"",
+        b"\xc1",
+        packets.encode({"received": 1}),
+        packets.encode(packets.Notice("a", True)),
+    ):
+        with pytest.raises(WireError, match="State"):
+            packets.decode(body, State)
+    with pytest.raises(WireError, match="State of 20000 bytes, at most 16384"):
+        packets.decode(b"x" * 20_000, State)
+
+
+def mutated(draw, raw):
+    """A real packet with some of its bytes changed, cut or repeated."""
+    raw = bytearray(raw)
+    for _ in range(int(draw.integers(1, 4))):
+        place = int(draw.integers(0, len(raw) + 1))
+        match draw.integers(0, 4):
+            case 0 if place < len(raw):
+                raw[place] = int(draw.integers(0, 256))
+            case 1:
+                del raw[place:]
+            case 2:
+                raw[place:place] = draw.bytes(int(draw.integers(1, 9)))
+            case _:
+                raw += raw[:place]
+    return bytes(raw)
+
+
+def corpus():
+    arrays = [np.zeros(0), np.arange(5, dtype=np.uint8), np.ones((2, 3), np.float32), {"k": [1]}]
+    frames = [wire.frame("a", "b", "tag", payload) for payload in arrays]
+    bodies = [b"".join((*pieces,)) for frame in frames for _, pieces in packets.chunks(frame)]
+    controls = [
+        packets.encode(State(1, 2, 3, "solve", (Waiting("b", "x", 1.0),))),
+        packets.encode(packets.Hello("a", "b", b"s" * 16, 1, "1", "j", "f", 5, b"k" * 32)),
+        packets.encode(packets.Signed(b"x" * 80, b"y" * 70)),
+        packets.encode(packets.Notice("a", True)),
+    ]
+    kinds = [packets.DATA] * len(bodies) + [
+        packets.STATE,
+        packets.HELLO,
+        packets.HELLO,
+        packets.NOTICE,
+    ]
+    return [
+        packets.pack_head(kind, 3 if kind == packets.DATA else 0, 0, 1, 0) + body
+        for kind, body in zip(kinds, [*bodies, *controls], strict=True)
+    ]
+
+
+def decode_all(raw):
+    """Everything that a receiver decodes of a packet; WireError or a good message."""
+    packet = packets.unpack(raw, 3)
+    if packet.kind == packets.DATA:
+        frame = Incoming().take(packet.number, packet.flags, packet.body, CAPACITY)
+        return frame is None or frame.payload()
+    kind = {packets.STATE: State, packets.HELLO: packets.Signed, packets.NOTICE: packets.Notice}
+    return packets.decode(packet.body, kind[packet.kind])
+
+
+@pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_mutated_packets_are_refused_or_read_and_memory_stays_bounded(count):
+    draw = np.random.default_rng(0)
+    real = corpus()
+    refusals = 0
+    tracemalloc.start()
+    for i in range(count):
+        try:
+            decode_all(mutated(draw, real[i % len(real)]))
+        except WireError:
+            refusals += 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert refusals > count // 2
+    assert peak < 64 << 20
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=400))
+def test_any_bytes_are_refused_or_read(raw):
+    for candidate in (raw, corpus()[0][:14] + raw):
+        with suppress(WireError):
+            decode_all(candidate)
+
+
+def test_nothing_is_sealed_without_an_identity():
+    with pytest.raises(SecrecyError, match="nothing can be sealed for b"):
+        NoSecurity().channel("b", b"", b"")
+
+
+def standing(link, waits=(), doing="solve"):
+    return Standing(link, 2.0, doing, waits)
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ("not yet", "b has not connected in 2.0 s"),
+        ("broken", "b is not connected, last heard of 2.0 s ago, doing solve"),
+        ("silent", "b is connected but silent for 2.0 s (frozen, or its machine is), doing solve"),
+        ("closed", "b has ended"),
+        ("failed", "b has failed"),
+        ("up", "b was last heard of 2.0 s ago, doing solve"),
+    ],
+)
+def test_standings_in_words(link, words):
+    assert standing(link).words("b") == words
+
+
+def test_a_chain_ends_where_it_comes_back_or_leaves():
+    to_me, to_c = (Waiting("a", "y", 1.0),), (Waiting("c", "z", 1.0),)
+    wait = Wait("b", "'x'", 0.0)
+    assert chain("a", wait, {"b": standing("up", to_me), "c": standing("up")}).endswith(
+        "b waits for a (y, 1.0 s when last seen)"
+    )
+    round_trip = {"b": standing("up", to_c), "c": standing("up", (Waiting("b", "w", 1.0),))}
+    assert chain("a", wait, round_trip).count("waits for") == 3
+
+
+def test_the_standing_of_a_pair():
+    pair = Pair("b", 1, False, since=10.0)
+    assert standing_of(pair, 12.0, 5.0).link == "not yet"
+    pair.session, pair.heard = b"s", 11.0
+    assert standing_of(pair, 12.0, 5.0) == Standing("up", 1.0, "", ())
+    assert standing_of(pair, 17.0, 5.0).link == "silent"
+    pair.lost = 12.0
+    assert standing_of(pair, 12.0, 5.0).link == "broken"
+    pair.theirs = State(0, 0, 0, ended="closed")
+    assert standing_of(pair, 12.0, 5.0).link == "closed"
+    assert msgspec.structs.asdict(pair.theirs)["ended"] == "closed"
