@@ -31,12 +31,12 @@ def main() -> None:
     for load in (datasets.a9a, datasets.phishing, datasets.default_credit):
         split = load().head(options.rows)
         X = split.X[:, split.X.std(axis=0) > 0]
-        first = X.shape[1] // PARTIES
         parties = {
             f"party{i}": part.tolist()
             for i, part in enumerate(np.array_split(np.arange(X.shape[1]), PARTIES))
         }
-        hidden = X[:, len(parties["party0"]) :]
+        first = len(parties["party0"])
+        hidden = X[:, first:]
         model = FDSKLClassifier(parties, n_directions=D, scale="standard", random_state=0)
         if split.name == "a9a":
             model.set_params(scale=None, bandwidth=5.0)

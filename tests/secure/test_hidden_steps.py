@@ -174,6 +174,7 @@ def test_all_steps_together(bits, tolerance, names, phase):
             hidden.product("adjoint", residuals),
             hidden.product("forward", coefficients[columns], rows, columns),
             hidden.product("adjoint", residuals[rows], rows, columns),
+            hidden.product("forward", coefficients[columns], columns=columns),
         ]
 
     session = hide(phases, program, bits=bits, roles=Roles("ada", "hal", "tim", names), height=64)
@@ -185,6 +186,7 @@ def test_all_steps_together(bits, tolerance, names, phase):
             features.T @ residuals,
             part @ coefficients[columns],
             part.T @ residuals[rows],
+            features[:, columns] @ coefficients[columns],
         ],
         strict=True,
     ):
