@@ -73,9 +73,10 @@ def test_a_closed_link_is_uniform_to_others_and_plain_to_its_reader():
 def test_another_shape_is_refused_by_name():
     def work(mesh):
         if mesh.me == "ada":
-            ClosedLink(mesh, ADA, "hal", ROLES, "test").send("step", np.zeros((2, 3), np.uint8))
+            link = ClosedLink(mesh, ADA, "hal", ROLES, "shapes")
+            link.send("step", np.zeros((2, 3), np.uint8))
             return None
-        return ClosedLink(mesh, HAL, "ada", ROLES, "test").recv("step", np.uint8, (2, 4))
+        return ClosedLink(mesh, HAL, "ada", ROLES, "shapes").recv("step", np.uint8, (2, 4))
 
     with taped(("ada", "hal")) as (ends, _):
         outcome = run(ends, work)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from vertikal.clock import Observer
 from vertikal.data.prepare import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -102,17 +103,30 @@ class FederatedEstimator(BaseEstimator):
         program: Callable[[Party], Any],
     ) -> Outcome:
         with ProgressBars(self.verbose) as observer:
-            federation = Federation(
-                tables,
-                label_parties,
-                labels,
-                secrets,
-                settings,
-                self.masking,
-                float(self.timeout),
-                observer,
+            federation = self._federation(
+                tables, label_parties, settings, labels, secrets, observer
             )
             return simulate(federation, program)
+
+    def _federation(
+        self,
+        tables: Mapping[str, Table],
+        label_parties: tuple[str, ...],
+        settings: str,
+        labels: Labels | None,
+        secrets: Mapping[str, bytes],
+        observer: Observer,
+    ) -> Federation:
+        return Federation(
+            tables,
+            label_parties,
+            labels,
+            secrets,
+            settings,
+            self.masking,
+            float(self.timeout),
+            observer,
+        )
 
     def _validate(self, X: Any, y: Any = None, *, reset: bool) -> Any:
         """scikit-learn's own checks; cells that are no numbers are named with column and party."""
