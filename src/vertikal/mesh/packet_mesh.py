@@ -17,15 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vertikal.errors import (
-    AgreementError,
     DeadlineExceeded,
     InputError,
     MeshError,
-    PeerStopped,
     SecrecyError,
     WireError,
 )
 from vertikal.mesh import packets
+from vertikal.mesh.handshake import introduction, meet
 from vertikal.mesh.interface import DEADLINE, Mesh
 from vertikal.mesh.packets import (
     ASK,
@@ -36,25 +35,16 @@ from vertikal.mesh.packets import (
     STATE,
     Hello,
     Packet,
-    Signed,
     State,
     Waiting,
 )
 from vertikal.mesh.pairs import WINDOW, Pair
 from vertikal.mesh.security import Security
-from vertikal.mesh.standing import Standing, Wait, chain, standing_of
+from vertikal.mesh.standing import Standing, Wait, chain, doom_of, standing_of
 from vertikal.mesh.wire import PROTOCOL_VERSION, Frame
 
 CAPACITY = 64 << 20
 """Bytes of frames that may lie between two programs before the sender waits."""
-
-_COMPARED = {
-    "protocol": "protocol version",
-    "version": "library version",
-    "job": "job",
-    "federation": "federation (names and fingerprints)",
-    "capacity": "capacity",
-}
 
 
 @dataclass(frozen=True)
@@ -103,21 +93,20 @@ class PacketMesh(Mesh):
             for place, name in enumerate(parties)
             if name != me
         }
+        federation = security.digest(parties)
         for name, pair in self._pairs.items():
-            said = packets.encode(
-                Hello(
-                    me,
-                    name,
-                    self._session,
-                    PROTOCOL_VERSION,
-                    version,
-                    job,
-                    security.digest(parties),
-                    capacity,
-                    security.public_key,
-                )
+            hello = Hello(
+                sender=me,
+                receiver=name,
+                session=self._session,
+                protocol=PROTOCOL_VERSION,
+                version=version,
+                job=job,
+                federation=federation,
+                capacity=capacity,
+                key=security.public_key,
             )
-            pair.hello = packets.encode(Signed(said, security.sign(said)))
+            pair.hello = introduction(hello, security)
         self._heart = threading.Thread(target=self._beat, name=f"{me} heartbeat", daemon=True)
 
     # What a transport supplies, and what it calls.
@@ -170,35 +159,13 @@ class PacketMesh(Mesh):
     # What arrives.
 
     def _on_hello(self, pair: Pair, packet: Packet) -> None:
-        signed = packets.decode(packet.body, Signed)
-        hello = packets.decode(signed.hello, Hello)
         with self._changed:
             if packet.flags & ASK:
                 self._post_hello(pair, 0)
-            self._security.verify(pair.peer, signed.hello, signed.signature)
-            if (hello.sender, hello.receiver) != (pair.peer, self.me):
-                raise WireError(f"a hello from {hello.sender} to {hello.receiver}")
-            if pair.ready:
-                if hello.session != pair.session:
-                    raise PeerStopped(
-                        f"{self.me}: {pair.peer} was started again and has lost its part of the "
-                        "job; start all parties again"
-                    )
-                return
-            mine = packets.decode(packets.decode(pair.hello, Signed).hello, Hello)
-            for name, words in _COMPARED.items():
-                ours, other = getattr(mine, name), getattr(hello, name)
-                if ours != other:
-                    raise AgreementError(
-                        f"{self.me}: {words} is {ours!r} here and {other!r} at {pair.peer}; "
-                        "all parties must run the same version, job and federation file"
-                    )
-            if pair.sealed:
-                both = sorted((packets.encode(mine), signed.hello))
-                pair.channel = self._security.channel(pair.peer, hello.key, b"".join(both))
-            pair.session, pair.heard = hello.session, time.monotonic()
-            self._tell(pair, resume=True)
-            self._changed.notify_all()
+            if meet(self.me, pair, packet.body, self._security):
+                pair.heard = time.monotonic()
+                self._tell(pair, resume=True)
+                self._changed.notify_all()
 
     def _on_data(self, pair: Pair, packet: Packet) -> None:
         body: bytes | memoryview = packet.body
@@ -358,7 +325,9 @@ class PacketMesh(Mesh):
         self._waits[threading.get_ident()] = wait
         try:
             while not ready():
-                self._check_standing(wait)
+                doom = doom_of(self.me, wait, self._pairs, self.timing.patience, self.status())
+                if doom is not None:
+                    raise doom
                 left = wait.since + timeout - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceeded(
@@ -368,31 +337,6 @@ class PacketMesh(Mesh):
                 self._changed.wait(min(left, self.timing.heartbeat))
         finally:
             del self._waits[threading.get_ident()]
-
-    def _check_standing(self, wait: Wait) -> None:
-        """Raise if this wait cannot end well any more."""
-        now = time.monotonic()
-        waited = f"since {now - wait.since:.1f} s"
-        for name, pair in self._pairs.items():
-            if pair.fault is not None:
-                raise pair.fault
-            if pair.ended == "failed" and pair.theirs and (name != wait.peer or pair.all_here):
-                raise PeerStopped(
-                    f"{self.me}: {name} stopped ({pair.theirs.reason}) while {self.me} waited for "
-                    f"{wait.what} from {wait.peer}, {waited}"
-                )
-        pair = self._pairs[wait.peer]
-        if pair.ended and pair.all_here:
-            raise PeerStopped(
-                f"{self.me}: {wait.peer} has ended without sending {wait.what}, which {self.me} "
-                f"waited for {waited}"
-            )
-        if pair.lost is not None and now - pair.lost > self.timing.patience:
-            raise PeerStopped(
-                f"{self.me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and "
-                f"did not come back while {self.me} waited for {wait.what}, {waited}; "
-                f"{chain(self.me, wait, self.status())}"
-            )
 
     def status(self) -> dict[str, Standing]:
         """How each peer stands, as far as this party knows: link, last sign of life, waits."""

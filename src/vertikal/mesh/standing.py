@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vertikal.errors import MeshError, PeerStopped
 from vertikal.mesh.packets import Waiting
 from vertikal.mesh.pairs import Pair
 
@@ -77,3 +79,35 @@ def chain(me: str, wait: Wait, standings: Mapping[str, Standing]) -> str:
             return "; ".join(links)
         name = theirs.peer
     return "; ".join([*links, standings[name].words(name)])
+
+
+def doom_of(
+    me: str,
+    wait: Wait,
+    pairs: Mapping[str, Pair],
+    patience: float,
+    standings: Mapping[str, Standing],
+) -> MeshError | None:
+    """Why this wait cannot end well any more; None while it can."""
+    now = time.monotonic()
+    waited = f"since {now - wait.since:.1f} s"
+    for name, pair in pairs.items():
+        if pair.fault is not None:
+            return pair.fault
+        if pair.ended == "failed" and pair.theirs and (name != wait.peer or pair.all_here):
+            return PeerStopped(
+                f"{me}: {name} stopped ({pair.theirs.reason}) while {me} waited for {wait.what} "
+                f"from {wait.peer}, {waited}"
+            )
+    pair = pairs[wait.peer]
+    if pair.ended and pair.all_here:
+        return PeerStopped(
+            f"{me}: {wait.peer} has ended without sending {wait.what}, which {me} waited for "
+            f"{waited}"
+        )
+    if pair.lost is not None and now - pair.lost > patience:
+        return PeerStopped(
+            f"{me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and did not "
+            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, standings)}"
+        )
+    return None
