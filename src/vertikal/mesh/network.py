@@ -93,8 +93,6 @@ class NetworkMesh(PacketMesh):
         """The port on which this party listens, for an address whose port was 0."""
         return self._listener.port if self._listener else None
 
-    # What links call.
-
     def admit(self, name: str, session: bytes) -> None:
         """Refuse a link in the name of a party that has another process here already."""
         with self._changed:

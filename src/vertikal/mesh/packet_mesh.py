@@ -109,8 +109,6 @@ class PacketMesh(Mesh):
             pair.hello = introduction(hello, security)
         self._heart = threading.Thread(target=self._beat, name=f"{me} heartbeat", daemon=True)
 
-    # What a transport supplies, and what it calls.
-
     @abstractmethod
     def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
         """Put a packet on its way without waiting; it may be lost if the link is down."""
@@ -155,8 +153,6 @@ class PacketMesh(Mesh):
             self._blame(pair.peer, WireError(f"{self.me}: {pair.peer} sent {error}"))
         except MeshError as error:
             self._blame(pair.peer, error)
-
-    # What arrives.
 
     def _on_hello(self, pair: Pair, packet: Packet) -> None:
         with self._changed:
@@ -204,8 +200,6 @@ class PacketMesh(Mesh):
             if state.answer or news or (state.want and pair.into.told < pair.into.consumed):
                 self._tell(pair, resume=state.answer)
             self._changed.notify_all()
-
-    # What is sent.
 
     def _put(self, to: str, frame: Frame) -> None:
         pair, out = self._pairs[to], self._pairs[to].out
@@ -307,8 +301,6 @@ class PacketMesh(Mesh):
                 # Whoever waits looks at the clock again: a peer may have been lost for too long.
                 self._changed.notify_all()
 
-    # Waiting.
-
     def connect(self, timeout: float | None = None) -> None:
         """Wait until every peer has introduced itself; not needed before `send` and `recv`."""
         for name, pair in self._pairs.items():
@@ -357,8 +349,6 @@ class PacketMesh(Mesh):
         with self._changed:
             pairs = self._pairs.values()
             return sum(pair.into.arrived for pair in pairs), sum(pair.out.handed for pair in pairs)
-
-    # Ending.
 
     def close(self) -> None:
         self._end("closed", "")
