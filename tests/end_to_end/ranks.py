@@ -1,7 +1,7 @@
 """What each MPI rank executes: ``mpiexec -n q python -m tests.end_to_end.ranks``.
 
 The checks are those of `tests/conformance`, written for one process per party: every dtype and
-shape, order, tags, collectives along every tree, back-pressure, deadlines, and failure.
+shape, order, tags, collectives along every tree, deadlines, and failure.
 """
 
 from __future__ import annotations
