@@ -68,7 +68,9 @@ class FixedPoint:
             if length > 0:
                 # Rounding adds less than one unit per entry.
                 units = room - np.count_nonzero(values)
-                bits = math.floor(math.log2(units / length)) if units > 0 else -_MOST
+                bits = -_MOST
+                if units > 0:
+                    bits = math.floor(math.log2(units) - math.log2(length))
                 bits = min(bits, _MOST - math.frexp(largest)[1])
                 if bits + math.log2(largest) < 0:
                     raise RingError(
