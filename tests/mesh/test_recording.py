@@ -45,6 +45,23 @@ def test_the_tape_keeps_what_was_sent_even_if_the_array_changes_later():
     assert tape.arrays("x")[0].tolist() == [0, 1, 2]
 
 
+def test_a_frame_is_on_the_tape_before_its_receiver_can_act_on_it():
+    """Else an answer may stand before its question, or the tape hold what the receiver wrote."""
+    plain, tape = local_meshes("ab"), Tape()
+    seen, values = [], np.arange(3)
+
+    class Hasty(RecordingMesh):
+        def _put(self, to, frame):
+            seen.append(len(tape))
+            values[:] = 7
+            super()._put(to, frame)
+
+    end = RecordingMesh(Hasty(plain["a"], Tape()), tape)
+    end.send("b", "x", values)
+    assert seen == [1]
+    assert tape.arrays("x")[0].tolist() == [0, 1, 2]
+
+
 def test_arrays_are_found_by_tag_sender_and_receiver():
     ends, tape = recorded()
     for sender, receiver, tag in [("a", "b", "x/1"), ("a", "c", "x/2"), ("b", "c", "y")]:

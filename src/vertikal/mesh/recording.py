@@ -56,8 +56,9 @@ class RecordingMesh(Mesh):
         self.tape = tape
 
     def _put(self, to: str, frame: Frame) -> None:
-        self._inner._put(to, frame)
+        # Before it is sent: afterwards its receiver may answer first, or write into the array.
         self.tape.record(frame)
+        self._inner._put(to, frame)
 
     def _get(self, from_: str, tag: str, timeout: float) -> Frame:
         return self._inner._get(from_, tag, timeout)
