@@ -161,9 +161,7 @@ def test_several_label_parties_find_the_solution_of_one(name):
 
     def run(i):
         block = np.ascontiguousarray(phases[:, pieces[i]])
-        solutions[i] = solve(
-            open_operator(block), problem, sums=Share(sums, i), tolerance=1e-7
-        )
+        solutions[i] = solve(open_operator(block), problem, sums=Share(sums, i), tolerance=1e-7)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(len(pieces))]
     for thread in threads:

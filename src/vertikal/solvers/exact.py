@@ -133,6 +133,8 @@ class Solution:
     converged: bool = False
     objective: list[float] = field(default_factory=list)
     gradient: list[float] = field(default_factory=list)
+    predictions: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """f of all rows, (rows, outputs)."""
 
 
 def solve(
@@ -208,6 +210,7 @@ def solve(
         q, p = p, precondition(g)
         history.append(t * d, g - previous, p - q)
         solution.iterations += 1
+    solution.predictions = f
     return solution
 
 
