@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.fdskl import predict, solve_exactly, training_of
-from vertikal.algorithms.label_sums import LabelSums
 from vertikal.algorithms.preparation import prepare_and_learn
 from vertikal.algorithms.schedules import learn_stochastically
 from vertikal.algorithms.shard import Shard
@@ -124,14 +123,10 @@ def _train_dsg(
     rule = PairRule(party, settings, kept, loss)
     held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
     watch = Watch(settings, held, labels.targets[:, 0] > 0)
-    shard = learn_stochastically(
-        party, shard, operator, rule, penalty_of(settings, kept, loss), watch
-    )
     rows = rows_to_calibrate(labels, kept)
     rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
-    group = tuple(name for name in settings.label_parties if name not in shard.training.missing)
-    partial = operator.restricted(rows).forward(np.asarray(shard.coefficients))
-    f = LabelSums(party, group).to(group[0], partial)
+    penalty = penalty_of(settings, kept, loss)
+    shard, f = learn_stochastically(party, shard, operator, rule, penalty, watch, rows)
     return shard if f is None else _calibrated(shard, settings, f[:, 0], rows, labels)
 
 

@@ -54,17 +54,22 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
 
 
 def predict(party: Party, shard: Shard) -> Array | None:
-    """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere."""
+    """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere.
+
+    A label party that vanished in training has no coefficients, and takes part by its columns only.
+    """
     rows = party.table.rows
     predictions = np.empty((rows, shard.settings.outputs))
-    sums = LabelSums(party, shard.settings.label_parties)
+    missing = shard.training.missing
+    group = tuple(name for name in shard.settings.label_parties if name not in missing)
+    sums = LabelSums(party, group)
     with party.clock.stage("predict", rows):
         ours = hidden_predictions if shard.settings.hides else _open_predictions
         for where, partial in ours(party, shard):
-            total = sums.to(party.leader, partial)
+            total = sums.to(group[0], partial)
             if total is not None:
                 predictions[where] = total * shard.unit + shard.constant
-    return predictions if party.leads else None
+    return predictions if party.name == group[0] and shard.coefficients is not None else None
 
 
 def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
@@ -147,7 +152,8 @@ def _train_dsg(party: Party, shard: Shard, operator: FeatureOperator, labels: La
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
     rule = RowRule(party, settings, labels, loss)
-    return learn_stochastically(party, shard, operator, rule, penalty_of(settings, labels))
+    shard, _ = learn_stochastically(party, shard, operator, rule, penalty_of(settings, labels))
+    return shard
 
 
 class RowRule(Rule):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.asynchronous import keep_going
+from vertikal.algorithms.asynchronous import AsynchronousRun
 from vertikal.algorithms.label_sums import LabelSums
 from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.stochastic import Learner, Rule
@@ -19,6 +19,8 @@ from vertikal.solvers.operator import FeatureOperator
 
 Array = npt.NDArray[Any]
 
+_NO_ROWS = np.empty(0, np.int64)
+
 
 def learn_stochastically(
     party: Party,
@@ -27,17 +29,28 @@ def learn_stochastically(
     rule: Rule,
     penalty: float,
     watch: Watch | None = None,
-) -> Shard:
-    """This label party's shard after all steps, in turn or without waiting.
+    rows: Array | None = None,
+) -> tuple[Shard, Array | None]:
+    """This label party's shard after all steps, in turn or without waiting for one another.
 
-    ``watch`` follows the run on held-out rows; none are by default.
+    ``watch`` follows the run on held-out rows, none by default. Of ``rows`` the first label party
+    also gets the final f (rows, outputs).
     """
     settings = shard.settings
     learner = Learner(party, shard, operator, rule, penalty)
-    watch = watch or Watch(settings, np.empty(0, np.int64), np.zeros(operator.rows, bool))
+    watch = watch or Watch(settings, _NO_ROWS, np.zeros(operator.rows, bool))
+    rows = _NO_ROWS if rows is None else rows
     missing: tuple[str, ...] = ()
     if settings.asynchronous:
-        missing = keep_going(party, learner, watch)
+        run = AsynchronousRun(party, learner, watch)
+        run.run()
+        f = run.close(rows)
+        missing = run.missing
     else:
-        take_turns(party, learner, LabelSums(party, settings.label_parties), watch)
-    return replace(shard, coefficients=learner.coefficients(), training=learner.training(missing))
+        sums = LabelSums(party, settings.label_parties)
+        take_turns(party, learner, sums, watch)
+        f = None
+        if len(rows):
+            f = sums.to(party.leader, learner.partial(operator.restricted(rows)))
+    training = learner.training(missing)
+    return replace(shard, coefficients=learner.coefficients(), training=training), f

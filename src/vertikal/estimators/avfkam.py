@@ -225,13 +225,12 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         self, outcome: Outcome, settings: FdsklSettings, assigned: dict[str, list[int]]
     ) -> None:
         super()._keep(outcome, settings, assigned)
-        leader = self.shards_[settings.label_parties[0]]
+        leader = self.shards_[self._leader]
         trainings = {name: self.shards_[name].training for name in settings.label_parties}
         self.pairs_ = leader.training.pairs
         self.calibration_ = (float(leader.unit[0]), float(leader.constant[0]))
         self._cut = leader.threshold
         self.threshold_ = float(expit(leader.threshold))
-        self.missing_ = leader.training.missing
         self.curve_ = [point for point in leader.training.moments if point.auc is not None]
         self.updates_ = {name: sum(t.staleness.values()) for name, t in trainings.items()}
         self.staleness_ = {name: t.staleness for name, t in trainings.items()}

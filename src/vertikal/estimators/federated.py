@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import check_name, choose_label_parties
-from vertikal.estimators.simulation import Outcome
+from vertikal.estimators.simulation import Federation, Outcome
 from vertikal.party import MASKINGS, Labels, Party, digest
 
 Array = npt.NDArray[Any]
@@ -132,7 +133,18 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.report_ = outcome.report
         self.settings_ = settings
         self.columns_ = assigned
-        leader = self.shards_[settings.label_parties[0]]
+        self._leader = next(
+            name for name in settings.label_parties if self.shards_[name].coefficients is not None
+        )
+        leader = self.shards_[self._leader]
+        self.missing_ = leader.training.missing
+        if self.missing_:
+            warnings.warn(
+                f"label parties {list(self.missing_)} vanished: the model has none of their "
+                "coefficients",
+                UserWarning,
+                stacklevel=4,
+            )
         self.bandwidth_ = leader.bandwidth
         self.penalty_ = leader.training.penalty
         self.objective_ = list(leader.training.objective)
@@ -157,7 +169,15 @@ class FederatedKernelEstimator(FederatedEstimator):
             self.settings_.label_parties,
             digest(self.settings_),
             lambda party: fdskl.predict(party, self.shards_[party.name]),
+            self._leader,
         )
+
+    def _federation(self, *arguments: Any) -> Federation:
+        federation = super()._federation(*arguments)
+        training = federation.labels is not None
+        if training and self.allow_missing and (self.solver, self.schedule) == ("dsg", "async"):
+            return replace(federation, dispensable=federation.label_parties)
+        return federation
 
     def _tables(
         self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
