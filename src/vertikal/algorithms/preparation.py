@@ -55,7 +55,8 @@ def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
             with party.clock.stage("serve"):
                 phases.serve()
         return shard
-    party.keep(shard)
+    if settings.asynchronous and settings.allow_missing:
+        party.keep(shard)
     with party.clock.stage("solve"):
         shard = learn(shard, operator, party.labels)
         if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:
