@@ -11,7 +11,14 @@ import pytest
 from tests.conformance.meshes import taped
 from tests.conformance.running import run
 from vertikal.data.tables import Table
-from vertikal.errors import AgreementError, InputError, RingError, SecrecyError
+from vertikal.errors import (
+    AgreementError,
+    DeadlineExceeded,
+    InputError,
+    PeerStopped,
+    RingError,
+    SecrecyError,
+)
 from vertikal.mesh import local_meshes
 from vertikal.party import AGREEMENT, Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure
@@ -401,6 +408,38 @@ def test_pads_are_fresh_in_every_run_though_the_secret_is_the_same():
         (frame,) = tape.arrays("sum/total/")
         frames.add(frame.tobytes())
     assert len(frames) == 3
+
+
+def test_messages_of_one_kind_arrive_in_order_and_are_booked():
+    def program(party):
+        if party.name == "bank":
+            for number in range(3):
+                party.tell("alma", np.array([number]), NEWS)
+            return None
+        return [int(party.hear("bank", NEWS)[0]) for _ in range(3)]
+
+    results, parties, _ = at_all(NAMES[:2], program)
+    assert results["alma"] == [0, 1, 2]
+    (entry,) = [e for e in parties["bank"].ledger.entries() if e.disclosure == NEWS]
+    assert (entry.receiver, entry.frames) == ("alma", 3)
+
+
+def test_a_party_goes_on_without_another_only_when_it_sees_it_gone():
+    ends = local_meshes(NAMES, 0.3)
+    parties = run(ends, make_party).unwrap()
+    bank = parties["bank"]
+    assert bank.deadline == 0.3
+    with pytest.raises(DeadlineExceeded, match="nothing from alma"):
+        bank.go_on_without("alma")
+    ends["alma"].fail("why")
+    with pytest.raises(PeerStopped):
+        bank.hear("shop", NEWS)
+    bank.go_on_without("alma")
+    with pytest.raises(DeadlineExceeded, match="nothing from shop"):
+        bank.hear("shop", NEWS)
+    ends["shop"].fail("why")
+    with pytest.raises(PeerStopped, match="shop stopped"):
+        bank.go_on_without("clinic")
 
 
 def test_closing_and_failing_are_passed_on():

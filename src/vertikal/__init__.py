@@ -6,6 +6,7 @@ model.predict_proba(X_test); model.ledger_          # who learned what
 """
 
 from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
+from vertikal.estimators.avfkam import AVFKAMClassifier
 from vertikal.estimators.classifier import FDSKLClassifier
 from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
 from vertikal.estimators.regressor import FDSKLRegressor
@@ -15,6 +16,7 @@ from vertikal.version import __version__
 __all__ = [
     "ADMMClassifier",
     "ADMMRegressor",
+    "AVFKAMClassifier",
     "CFKOMDRecommender",
     "FDSKLClassifier",
     "FDSKLRegressor",

@@ -57,6 +57,16 @@ class DeadlineExceeded(MeshError, TimeoutError):
 class PeerStopped(MeshError, ConnectionError):
     """Another party ended before it had sent what was waited for."""
 
+    peer: str = ""
+    """Who stopped, which need not be who was waited for."""
+
+    @classmethod
+    def of(cls, peer: str, message: str) -> PeerStopped:
+        """With the name of the party that stopped."""
+        error = cls(message)
+        error.peer = peer
+        return error
+
 
 class AgreementError(MeshError):
     """Parties do not run the same job: another version, other settings, another number of rows."""

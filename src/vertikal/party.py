@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, RingError, SecrecyError
+from vertikal.errors import InputError, PeerStopped, RingError, SecrecyError
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.mesh.wire import Frame
@@ -108,6 +108,9 @@ class _BookedMesh(Mesh):
     def _get(self, from_: str, tag: str, timeout: float) -> Frame:
         return self._inner._get(from_, tag, timeout)
 
+    def excuse(self, name: str) -> None:
+        self._inner.excuse(name)
+
     def close(self) -> None:
         self._inner.close()
 
@@ -137,6 +140,7 @@ class Party:
         masking: str | None = "pads",
         shape: str = "star",
         observer: Observer | None = None,
+        keep: Callable[[Any], None] = lambda shard: None,
     ) -> None:
         if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
@@ -155,6 +159,8 @@ class Party:
         self._secret = secret
         self._masking = masking
         self._shape = shape
+        self.keep = keep
+        """Called with a shard that is good for prediction already, should this party vanish."""
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
@@ -190,6 +196,11 @@ class Party:
     @property
     def leads(self) -> bool:
         return self.name == self.leader
+
+    @property
+    def deadline(self) -> float:
+        """Seconds that a wait may last."""
+        return self._mesh.deadline
 
     @property
     def bytes_sent(self) -> int:
@@ -288,6 +299,28 @@ class Party:
         tag = f"broadcast/{disclosure.name}/{group_name(group)}/{number}"
         with self._mesh.under(disclosure):
             return broadcast(self._mesh, payload, SHAPES["tree"](group), tag)
+
+    def tell(self, to: str, payload: Payload, disclosure: Disclosure) -> None:
+        """A message to one party; those of one kind arrive in the order in which they were sent."""
+        with self._mesh.under(disclosure):
+            self._mesh.send(to, f"message/{disclosure.name}", payload)
+
+    def hear(self, from_: str, disclosure: Disclosure) -> Payload:
+        """The next message of this kind from ``from_``."""
+        return self._mesh.recv(from_, f"message/{disclosure.name}")
+
+    def excuse(self, name: str) -> None:
+        """The failure of this party no longer ends waits for others."""
+        self._mesh.excuse(name)
+
+    def go_on_without(self, name: str) -> None:
+        """Wait until this party itself sees that ``name`` has stopped; then `excuse` it."""
+        try:
+            self._mesh.recv(name, "message/farewell")
+        except PeerStopped as stopped:
+            if stopped.peer != name:
+                raise
+        self._mesh.excuse(name)
 
     def hidden_features(
         self,

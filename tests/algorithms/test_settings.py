@@ -5,10 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from vertikal.algorithms.fdskl import step_size_of
+from vertikal.algorithms import stochastic
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.errors import InputError
+from vertikal.losses.pointwise import LOSSES
 from vertikal.party import digest
+
+
+def step_size_of(settings):
+    return stochastic.step_size_of(settings, LOSSES[settings.loss].curvature_bound)
 
 
 def make(**settings):
@@ -23,7 +28,7 @@ REFUSED = [
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', got 'wavelet'"),
     ("disclosure", "closed", "one of 'open', 'values', got 'closed'"),
     ("directions", "public", "one of 'private', 'shared', got 'public'"),
-    ("schedule", "async", "'sync', got 'async'"),
+    ("schedule", "whenever", "one of 'sync', 'async', got 'whenever'"),
     ("scale", "unit", "one of None, 'standard', 'minmax', 'max', got 'unit'"),
     ("ring_bits", 64, "one of 8, 16, 32, got 64"),
     ("ring_bits", 7, "one of 8, 16, 32, got 7"),
@@ -44,7 +49,7 @@ REFUSED = [
     *(("tolerance", value, "a positive number, got ") for value in (0, -1.0, "auto")),
     *(
         (name, value, "a positive whole number, got ")
-        for name in ("n_directions", "samples", "features", "max_iterations")
+        for name in ("n_directions", "samples", "features", "max_iterations", "max_staleness")
         for value in (0, -3, 1.5, True, "8", None)
     ),
     ("steps", 0, r"a positive whole number or None \(each direction once\), got 0"),

@@ -489,3 +489,35 @@ def test_one_end_may_wait_for_two_things_at_once(factory):
         "c": DeadlineExceeded,
     }
     assert all(f"from {peer}" in str(error) for peer, error in raised.items())
+
+
+def test_the_failure_of_a_party_ends_every_wait_unless_it_is_excused(factory):
+    with connected(factory, "abc") as ends:
+        ends["c"].fail("out of memory")
+        with pytest.raises(PeerStopped, match="c stopped") as caught:
+            ends["a"].recv("b", "x", 10)
+        assert caught.value.peer == "c"
+        ends["a"].excuse("c")
+        ends["b"].send("a", "x", np.arange(3))
+        assert_same(ends["a"].recv("b", "x", 10), np.arange(3))
+        # Who is excused is still missed by those who wait for it.
+        with pytest.raises(PeerStopped) as caught:
+            ends["a"].recv("c", "x", 10)
+        assert caught.value.peer == "c"
+
+
+def test_waits_for_others_go_on_after_a_party_was_excused(factory):
+    with connected(factory, "abc") as ends:
+        ends["a"].excuse("c")
+        ends["c"].fail("out of memory")
+        came = []
+        waiting = start("a", lambda: came.append(ends["a"].recv("b", "x", 20)))
+        settle()
+        ends["b"].send("a", "x", np.arange(3))
+        join([waiting])
+        assert_same(came[0], np.arange(3))
+
+
+def test_only_another_party_can_be_excused(factory):
+    with connected(factory, "ab") as ends, pytest.raises(MeshError, match="not another party"):
+        ends["a"].excuse("a")

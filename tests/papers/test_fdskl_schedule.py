@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from vertikal.algorithms.fdskl import schedule, settings_steps
 from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.stochastic import steps_of
+from vertikal.algorithms.turns import schedule
 
 NAMES = ("a", "b", "c")
 
@@ -55,7 +56,7 @@ def test_by_default_every_direction_is_used_once(label_parties, n_directions, fe
     wanted = {(o, j) for o, width in settings.widths().items() for j in range(width)}
     assert set(used) == wanted
     assert set(used.values()) == {1}
-    assert len(as_lists(settings)) == settings_steps(settings)
+    assert len(as_lists(settings)) == steps_of(settings)
 
 
 @pytest.mark.parametrize("n_directions", [12, 13])

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HEADER = ["paper item", "function", "test"]
 CITATION = re.compile(
-    r"\b(?:FDSKL|VFKL|SecGram|ADMM) "
+    r"\b(?:FDSKL|VFKL|AVFKAM|SecGram|ADMM) "
     r"(?:Algorithm|Assumption|Corollary|Definition|Lemma|Theorem|Table|Figure|eq\.) ?\(?\d+\)?"
 )
 

@@ -24,13 +24,13 @@ COARSE_TOLERANCE = 1e-2
 FEWEST_SAMPLES = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
 DIRECTIONS = ("private", "shared")
-SCHEDULES = ("sync",)
+SCHEDULES = ("sync", "async")
 RING_BITS = (8, 16, 32)
 LANDMARK_BITS = (16, 32)
 SCALES = (None, "standard", "minmax", "max")
 
 
-class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
+class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="program", tag="fdskl"):
     """FDSKL's parameters, by the names that the estimators use."""
 
     parties: tuple[str, ...]
@@ -56,6 +56,8 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
     ring_bits: int = 8
     directions: str = "private"
     schedule: str = "sync"
+    max_staleness: int = 256
+    allow_missing: bool = False
     memory: int | None = None
     tolerance: float = 1e-3
     max_iterations: int = 200
@@ -65,7 +67,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         kernel_named(self.kernel)
-        loss_named(self.loss, regression=self.regression)
+        self._check_loss()
         for name, value, allowed in (
             ("solver", self.solver, SOLVERS),
             ("feature_map", self.feature_map, FEATURE_MAPS),
@@ -88,6 +90,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             ("samples", self.samples),
             ("features", self.features),
             ("max_iterations", self.max_iterations),
+            ("max_staleness", self.max_staleness),
         ):
             _whole(name, count)
         if self.steps is not None:
@@ -121,6 +124,31 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True):
             _whole("max_passes", self.max_passes, " or None (a quarter of the directions)")
         if self.hides:
             self._check_hidden()
+        if self.asynchronous:
+            self._check_asynchronous()
+
+    def _check_loss(self) -> None:
+        loss_named(self.loss, regression=self.regression)
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether label parties update without waiting for one another."""
+        return self.solver == "dsg" and self.schedule == "async" and len(self.label_parties) > 1
+
+    def _check_asynchronous(self) -> None:
+        if self.hides:
+            raise InputError.of(
+                "schedule",
+                f"'sync' with disclosure={self.disclosure!r} (its parties work in step)",
+                self.schedule,
+            )
+        others = len(self.label_parties) - 1
+        if self.max_staleness < others:
+            raise InputError.of(
+                "max_staleness",
+                f"at least {others}, one update of each other label party",
+                self.max_staleness,
+            )
 
     @property
     def hides(self) -> bool:

@@ -20,6 +20,17 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
+class Moment:
+    """One point of the curves of a stochastic run, as one label party saw it."""
+
+    seconds: float  # since the solver began
+    updates: int  # of this party itself
+    total: int  # of all label parties, as far as this one knew
+    staleness: float  # mean over this party's updates since the moment before
+    auc: float | None = None  # on the held-out rows, at the leader
+
+
+@dataclass(frozen=True)
 class Training:
     """How the solver went, as a label party saw it."""
 
@@ -29,6 +40,13 @@ class Training:
     objective: list[float] = field(default_factory=list)
     gradient: list[float] = field(default_factory=list)
     penalty: float = 0.0
+    pairs: str = ""
+    """Which pairs of rows a pairwise loss was summed over, in words."""
+    moments: list[Moment] = field(default_factory=list)
+    staleness: dict[int, int] = field(default_factory=dict)
+    """How many of this party's updates were so many updates of others old."""
+    missing: tuple[str, ...] = ()
+    """Label parties that vanished, and whose coefficients are not in the model."""
 
 
 @dataclass(frozen=True)
@@ -46,4 +64,6 @@ class Shard:
     """With landmark features: this party's own coordinates of them, by the label party's block."""
     constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
     unit: Array = field(default_factory=lambda: np.ones(1))  # (outputs,), of regression targets
+    threshold: float = 0.0
+    """The prediction above which a row is of the second class."""
     training: Training = field(default_factory=Training)

@@ -51,7 +51,9 @@ def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
         if mesh == "local":
             launch.run_threads(content, job.parent, out, table.tell)
         elif mesh == "network":
-            launch.run_processes(job, content, out, table.tell)
+            vanished = launch.run_processes(job, content, out, table.tell)
+            for name in vanished:
+                click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
         else:
             launch.run_ranks(job, content, out, table.tell)
 
@@ -148,8 +150,8 @@ class LiveTable:
     def table(self) -> Table:
         """The table as it stands."""
         table = Table(title=f"{seconds_text(time.monotonic() - self._began)}", title_justify="left")
-        for column in ("party", "stage", "rows", "in", "out", "waits for", "left"):
-            right = column in ("rows", "in", "out", "left")
+        for column in ("party", "stage", "done", "how it goes", "in", "out", "waits for", "left"):
+            right = column in ("done", "in", "out", "left")
             table.add_column(column, justify="right" if right else "left")
         with self._lock:
             reports = list(self._reports.values())
@@ -158,7 +160,8 @@ class LiveTable:
             table.add_row(
                 report.party,
                 (report.ended[:60] or report.stage),
-                f"{report.done:,} / {report.total:,}" if report.total else report.note[:24],
+                f"{report.done:,}" + (f" / {report.total:,}" if report.total else ""),
+                report.note[:56],
                 bytes_text(report.bytes_in),
                 bytes_text(report.bytes_out),
                 report.waits_for[:48],

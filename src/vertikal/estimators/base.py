@@ -84,14 +84,15 @@ class FederatedEstimator(BaseEstimator):
         label_parties: tuple[str, ...],
         settings: str,
         program: Callable[[Party], Any],
+        leader: str | None = None,
     ) -> Array:
-        """The joint prediction of all parties for these rows, (rows, outputs)."""
+        """The joint prediction of all parties for these rows, (rows, outputs), at ``leader``."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         tables = self._tables(X, columns, varying=False)
         secrets = {name: fresh_key() for name in tables}
         outcome = self._simulate(tables, label_parties, settings, None, secrets, program)
-        return np.asarray(outcome.results[label_parties[0]])
+        return np.asarray(outcome.results[leader or label_parties[0]])
 
     def _simulate(
         self,

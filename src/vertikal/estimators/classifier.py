@@ -63,8 +63,12 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     directions : "private" or "shared"
         "shared" is the papers' way and lets a label party undo the others' columns.
-    schedule : "sync"
-        Label parties take their steps in turn.
+    schedule : "sync" or "async"
+        For "dsg" with several label parties: they take their steps in turn, or without waiting for
+        one another.
+    max_staleness, allow_missing
+        For "async": how many updates of the others a party may miss between reading and writing,
+        and whether the others may finish without a label party that vanishes.
     memory : bytes, a text like "2GB", or None
         How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
     tolerance, max_iterations
@@ -122,6 +126,8 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",
+        max_staleness: int = 256,
+        allow_missing: bool = False,
         memory: int | str | None = None,
         tolerance: float = 1e-3,
         max_iterations: int = 200,
@@ -155,6 +161,8 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
             masking=masking,
             directions=directions,
             schedule=schedule,
+            max_staleness=max_staleness,
+            allow_missing=allow_missing,
             memory=memory,
             tolerance=tolerance,
             max_iterations=max_iterations,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,8 +21,8 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import check_name, choose_label_parties
-from vertikal.estimators.simulation import Outcome
-from vertikal.party import MASKINGS, Labels, digest
+from vertikal.estimators.simulation import Federation, Outcome
+from vertikal.party import MASKINGS, Labels, Party, digest
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +30,9 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 class FederatedKernelEstimator(FederatedEstimator):
-    """The base of `FDSKLClassifier` and `FDSKLRegressor`; see there."""
+    """The base of `FDSKLClassifier`, `FDSKLRegressor` and `AVFKAMClassifier`; see there."""
+
+    _settings_type: type[FdsklSettings] = FdsklSettings
 
     def __init__(
         self,
@@ -58,6 +61,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         masking: str = "pads",
         directions: str = "private",
         schedule: str = "sync",
+        max_staleness: int = 256,
+        allow_missing: bool = False,
         memory: int | str | None = None,
         tolerance: float = 1e-3,
         max_iterations: int = 200,
@@ -89,6 +94,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.masking = masking
         self.directions = directions
         self.schedule = schedule
+        self.max_staleness = max_staleness
+        self.allow_missing = allow_missing
         self.memory = memory
         self.tolerance = tolerance
         self.max_iterations = max_iterations
@@ -109,10 +116,14 @@ class FederatedKernelEstimator(FederatedEstimator):
             digest(settings),
             Labels(targets, weights),
             base,
-            lambda party: fdskl.train(party, settings),
+            lambda party: self._train(party, settings),
         )
         self._keep(outcome, settings, assigned)
         return self
+
+    def _train(self, party: Party, settings: FdsklSettings) -> Shard:
+        """The program that every party runs."""
+        return fdskl.train(party, settings)
 
     def _keep(
         self, outcome: Outcome, settings: FdsklSettings, assigned: dict[str, list[int]]
@@ -122,7 +133,18 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.report_ = outcome.report
         self.settings_ = settings
         self.columns_ = assigned
-        leader = self.shards_[settings.label_parties[0]]
+        self._leader = next(
+            name for name in settings.label_parties if self.shards_[name].coefficients is not None
+        )
+        leader = self.shards_[self._leader]
+        self.missing_ = leader.training.missing
+        if self.missing_:
+            warnings.warn(
+                f"label parties {list(self.missing_)} vanished: the model has none of their "
+                "coefficients",
+                UserWarning,
+                stacklevel=4,
+            )
         self.bandwidth_ = leader.bandwidth
         self.penalty_ = leader.training.penalty
         self.objective_ = list(leader.training.objective)
@@ -147,7 +169,15 @@ class FederatedKernelEstimator(FederatedEstimator):
             self.settings_.label_parties,
             digest(self.settings_),
             lambda party: fdskl.predict(party, self.shards_[party.name]),
+            self._leader,
         )
+
+    def _federation(self, *arguments: Any) -> Federation:
+        federation = super()._federation(*arguments)
+        training = federation.labels is not None
+        if training and self.allow_missing and (self.solver, self.schedule) == ("dsg", "async"):
+            return replace(federation, dispensable=federation.label_parties)
+        return federation
 
     def _tables(
         self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
@@ -178,7 +208,7 @@ class FederatedKernelEstimator(FederatedEstimator):
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
             )
         self._check_timeout()
-        return FdsklSettings(
+        return self._settings_type(
             parties=parties,
             label_parties=label_parties,
             kernel=self.kernel,
@@ -202,13 +232,20 @@ class FederatedKernelEstimator(FederatedEstimator):
             ring_bits=self._bits(),
             directions=self.directions,
             schedule=self.schedule,
+            max_staleness=plain(self.max_staleness),
+            allow_missing=bool(self.allow_missing),
             memory=parse_bytes(plain(self.memory)),
             tolerance=plain(self.tolerance),
             max_iterations=plain(self.max_iterations),
             outputs=outputs,
             regression=self._regression,
             seed=seed,
+            **self._further_settings(),
         )
+
+    def _further_settings(self) -> dict[str, Any]:
+        """What a subclass adds."""
+        return {}
 
     def _bits(self) -> Any:
         """Bits of a ring element: a phase needs 8, a distance to a landmark 16."""

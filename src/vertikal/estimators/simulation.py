@@ -44,6 +44,8 @@ class Federation:
     observer: Observer | None = None
     wrap: Wrap = lambda mesh: mesh
     """Lets a test put a recording mesh in between."""
+    dispensable: tuple[str, ...] = ()
+    """Parties without which the others may finish, as long as one of these is left."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
     job = secrets.token_hex(8)
     parties: dict[str, Party] = {}
     results: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     errors: dict[str, BaseException] = {}
     ended: SimpleQueue[str] = SimpleQueue()
 
@@ -81,6 +84,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
                 version=__version__,
                 masking=federation.masking,
                 observer=federation.observer,
+                keep=lambda shard: kept.update({name: shard}),
             )
             parties[name] = party
             results[name] = program(party)
@@ -100,25 +104,33 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
         for thread in threads:
             thread.start()
         try:
-            _await(names, ended, errors)
+            _await(names, ended, errors, federation.dispensable)
         except BaseException:
             for mesh in meshes.values():
                 mesh.fail("interrupted")
             for thread in threads:
                 thread.join(GRACE)
             raise
-    if errors:
+    if _fatal(errors, federation.dispensable):
         raise _cause(errors)
     wall = time.perf_counter() - began
     return Outcome(
-        {name: results[name] for name in names},
+        {name: results[name] if name in results else kept[name] for name in names},
         Ledger.joined(party.ledger for party in parties.values()),
         Report.of({name: parties[name].clock.stages for name in names}, wall),
     )
 
 
+def _fatal(errors: Mapping[str, BaseException], dispensable: tuple[str, ...]) -> bool:
+    """Whether somebody failed without whom the others cannot finish."""
+    return bool(set(errors) - set(dispensable)) or bool(errors and set(errors) >= set(dispensable))
+
+
 def _await(
-    names: tuple[str, ...], ended: SimpleQueue[str], errors: Mapping[str, BaseException]
+    names: tuple[str, ...],
+    ended: SimpleQueue[str],
+    errors: Mapping[str, BaseException],
+    dispensable: tuple[str, ...],
 ) -> None:
     """Until all parties have ended; once one has failed, the others get a moment and no more.
 
@@ -132,7 +144,7 @@ def _await(
             running.discard(ended.get(timeout=left))
         except Empty:
             return
-        if errors and until is None:
+        if _fatal(errors, dispensable) and until is None:
             until = time.monotonic() + GRACE
 
 

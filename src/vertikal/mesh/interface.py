@@ -65,6 +65,7 @@ class Mesh(ABC):
         self.parties = parties
         self.deadline = deadline
         self.traffic = Traffic()
+        self._excused: set[str] = set()
 
     @property
     def peers(self) -> tuple[str, ...]:
@@ -115,6 +116,11 @@ class Mesh(ABC):
                 f"{self.me}: {from_} sent {came} under {tag!r}, expected {wanted} {shape}"
             )
         return payload
+
+    def excuse(self, name: str) -> None:
+        """From now on the failure of this party ends only waits for itself, not for others."""
+        self._check_peer(name)
+        self._excused.add(name)
 
     def _check_peer(self, name: str) -> None:
         if name not in self.parties or name == self.me:

@@ -96,17 +96,20 @@ class LocalMesh(Mesh):
         hub.waits[key] = wait
         try:
             while not ready():
-                others = {name: why for name, why in hub.failed.items() if name != self.me}
+                spared = (self._excused - {peer}) | {self.me}
+                others = {name: why for name, why in hub.failed.items() if name not in spared}
                 if others:
                     name, why = next(iter(others.items()))
-                    raise PeerStopped(
+                    raise PeerStopped.of(
+                        name,
                         f"{self.me}: {name} stopped ({why}) while {self.me} waited for {what} "
-                        f"from {peer}, since {hub.now() - since:.1f} s"
+                        f"from {peer}, since {hub.now() - since:.1f} s",
                     )
                 if peer in hub.ended:
-                    raise PeerStopped(
+                    raise PeerStopped.of(
+                        peer,
                         f"{self.me}: {peer} {hub.ended[peer]} without sending {what}, which "
-                        f"{self.me} waited for since {hub.now() - since:.1f} s"
+                        f"{self.me} waited for since {hub.now() - since:.1f} s",
                     )
                 left = since + timeout - hub.now()
                 if left <= 0:

@@ -317,7 +317,8 @@ class PacketMesh(Mesh):
         self._waits[threading.get_ident()] = wait
         try:
             while not ready():
-                doom = doom_of(self.me, wait, self._pairs, self.timing.patience, self.status())
+                standings, patience = self.status(), self.timing.patience
+                doom = doom_of(self.me, wait, self._pairs, patience, standings, self._excused)
                 if doom is not None:
                     raise doom
                 left = wait.since + timeout - time.monotonic()

@@ -63,6 +63,9 @@ class RecordingMesh(Mesh):
     def _get(self, from_: str, tag: str, timeout: float) -> Frame:
         return self._inner._get(from_, tag, timeout)
 
+    def excuse(self, name: str) -> None:
+        self._inner.excuse(name)
+
     def close(self) -> None:
         self._inner.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from vertikal.errors import MeshError, PeerStopped
@@ -87,27 +87,33 @@ def doom_of(
     pairs: Mapping[str, Pair],
     patience: float,
     standings: Mapping[str, Standing],
+    excused: Set[str] = frozenset(),
 ) -> MeshError | None:
     """Why this wait cannot end well any more; None while it can."""
     now = time.monotonic()
     waited = f"since {now - wait.since:.1f} s"
     for name, pair in pairs.items():
+        if name in excused and name != wait.peer:
+            continue
         if pair.fault is not None:
             return pair.fault
         if pair.ended == "failed" and pair.theirs and (name != wait.peer or pair.all_here):
-            return PeerStopped(
+            return PeerStopped.of(
+                name,
                 f"{me}: {name} stopped ({pair.theirs.reason}) while {me} waited for {wait.what} "
-                f"from {wait.peer}, {waited}"
+                f"from {wait.peer}, {waited}",
             )
     pair = pairs[wait.peer]
     if pair.ended and pair.all_here:
-        return PeerStopped(
+        return PeerStopped.of(
+            wait.peer,
             f"{me}: {wait.peer} has ended without sending {wait.what}, which {me} waited for "
-            f"{waited}"
+            f"{waited}",
         )
     if pair.lost is not None and now - pair.lost > patience:
-        return PeerStopped(
+        return PeerStopped.of(
+            wait.peer,
             f"{me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and did not "
-            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, standings)}"
+            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, standings)}",
         )
     return None

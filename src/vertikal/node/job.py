@@ -1,5 +1,6 @@
 """A job: what is to be trained, by which parties, on which tables. One TOML file.
 
+    program = "fdskl"                # or "avfkam"
     timeout = 300
     [settings]                       # as the estimators' parameters
     n_directions = 512
@@ -24,6 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.data.prepare import check_columns
 from vertikal.data.tables import Table
@@ -33,6 +35,7 @@ from vertikal.party import Labels, digest
 from vertikal.secure.prg import derive_key, fresh_key
 
 _DRAWN = ("parties", "label_parties", "outputs")
+PROGRAMS: dict[str, type[FdsklSettings]] = {"fdskl": FdsklSettings, "avfkam": AvfkamSettings}
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +49,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A job as its file says it."""
 
     parties: dict[str, Part]
+    program: str = "fdskl"
     settings: dict[str, Any] = {}
     masking: str = "pads"
     shape: str = "star"
@@ -78,20 +82,23 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return digest(msgspec.structs.replace(self, parties=bare))
 
     def fdskl(self) -> FdsklSettings:
-        """The settings of the program, checked."""
+        """The settings of the program, checked; AVFKAM's extend FDSKL's."""
+        if self.program not in PROGRAMS:
+            raise InputError.of("program", f"one of {list(PROGRAMS)}", self.program)
+        kind = PROGRAMS[self.program]
         if not self.label_parties:
             raise InputError.of("label", "named by one party at least", "none")
         for name in _DRAWN:
             if name in self.settings:
                 raise InputError.of("settings", f"without {name!r}: it follows from the job", name)
-        known = {field.name for field in msgspec.structs.fields(FdsklSettings)}
+        known = {field.name for field in msgspec.structs.fields(kind)}
         strange = sorted(set(self.settings) - known)
         if strange:
             raise InputError.of("settings", f"some of {sorted(known - set(_DRAWN))}", strange[0])
         try:
             return msgspec.convert(
                 {**self.settings, "parties": self.names, "label_parties": self.label_parties},
-                FdsklSettings,
+                kind,
             )
         except msgspec.ValidationError as error:
             raise InputError(f"settings: {error}") from None

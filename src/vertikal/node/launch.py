@@ -63,8 +63,11 @@ def run_threads(job: Job, folder: Path, out: Path | None, tell: Tell) -> None:
         raise next((error for error in errors if not isinstance(error, MeshError)), errors[0])
 
 
-def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
-    """All parties as processes over the network mesh, mutually authenticated."""
+def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[str, ...]:
+    """All parties as processes over the network mesh, mutually authenticated.
+
+    Returns those without which the others finished, where the job allows that.
+    """
     with TemporaryDirectory(prefix="vertikal-run-") as folder:
         keys = Path(folder)
         address = f"127.0.0.1:{_free_port()}"
@@ -84,7 +87,9 @@ def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
             ]
             for place, name in enumerate(job.names)
         }
-        supervise(commands, tell)
+        settings = job.fdskl()
+        spared = settings.asynchronous and settings.allow_missing
+        return supervise(commands, tell, job.label_parties if spared else ())
 
 
 def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
@@ -105,8 +110,14 @@ def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
     supervise({"mpiexec": command}, tell)
 
 
-def supervise(commands: Mapping[str, list[str]], tell: Tell) -> None:
-    """Run these commands until all have ended; when one fails, or at Ctrl-C, the others end too."""
+def supervise(
+    commands: Mapping[str, list[str]], tell: Tell, dispensable: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Run these commands until all have ended; when one fails, or at Ctrl-C, the others end too.
+
+    The failure of one of the ``dispensable`` does not end the others while one of them is left;
+    those that failed are returned.
+    """
     said: dict[str, str] = {}
     last: dict[str, str] = {}
     children: dict[str, subprocess.Popen[str]] = {}
@@ -127,7 +138,7 @@ def supervise(commands: Mapping[str, list[str]], tell: Tell) -> None:
                 _thread(_read_reports, child, tell, said),
                 _thread(_read_errors, name, child, last),
             ]
-        _await(children)
+        _await(children, dispensable)
     except BaseException:
         _end(children)
         raise
@@ -139,8 +150,9 @@ def supervise(commands: Mapping[str, list[str]], tell: Tell) -> None:
                 if stream:
                     stream.close()
     failed = [name for name, child in children.items() if child.returncode]
-    if failed:
+    if _fatal(failed, dispensable):
         raise MeshError(_words(failed, children, said, last))
+    return tuple(failed)
 
 
 def _words(
@@ -161,10 +173,15 @@ def _words(
     return f"{name}: {last.get(name) or f'ended with code {children[name].returncode}'}"
 
 
-def _await(children: Mapping[str, subprocess.Popen[str]]) -> None:
+def _fatal(failed: list[str], dispensable: tuple[str, ...]) -> bool:
+    return bool(set(failed) - set(dispensable)) or bool(failed and set(failed) >= set(dispensable))
+
+
+def _await(children: Mapping[str, subprocess.Popen[str]], dispensable: tuple[str, ...]) -> None:
     until: float | None = None
     while any(child.poll() is None for child in children.values()):
-        if until is None and any(child.poll() for child in children.values()):
+        failed = [name for name, child in children.items() if child.poll()]
+        if until is None and _fatal(failed, dispensable):
             # The others hear of it through the mesh; who does not end by itself is ended.
             until = time.monotonic() + GRACE
         if until is not None and time.monotonic() > until:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.data.prepare import Scaling
@@ -24,7 +25,7 @@ class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     party: str
-    settings: FdsklSettings
+    settings: FdsklSettings | AvfkamSettings
     columns: tuple[str, ...]
     scaling: Scaling
     bandwidth: float
@@ -33,6 +34,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     landmarks: dict[str, _Array]
     constant: _Array
     unit: _Array
+    threshold: float
     training: Training
 
 
@@ -49,6 +51,7 @@ def write_shard(shard: Shard, path: Path) -> None:
         {owner: _packed(points) for owner, points in shard.landmarks.items()},
         _packed(shard.constant),
         _packed(shard.unit),
+        shard.threshold,
         shard.training,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +76,7 @@ def read_shard(path: Path) -> Shard:
             {owner: _unpacked(points) for owner, points in content.landmarks.items()},
             _unpacked(content.constant),
             _unpacked(content.unit),
+            content.threshold,
             content.training,
         )
     except OSError as error:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from vertikal.algorithms import fdskl
+from vertikal.algorithms import avfkam, fdskl
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh
@@ -26,6 +27,11 @@ FAREWELL = 5.0
 def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Shard:
     """Run the program at this party; on failure the others are told before the error is raised."""
     reporter = Reporter(mesh, tell)
+
+    def keep(shard: Shard) -> None:
+        if out is not None:
+            write_shard(shard, out / f"{mesh.me}.shard")
+
     try:
         table, labels = job.read(mesh.me, folder)
         settings = job.fdskl()
@@ -43,10 +49,13 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
                 masking=job.masking,
                 shape=job.shape,
                 observer=reporter,
+                keep=keep,
             )
-            shard = fdskl.train(party, settings)
-        if out is not None:
-            write_shard(shard, out / f"{mesh.me}.shard")
+            if isinstance(settings, AvfkamSettings):
+                shard = avfkam.train(party, settings)
+            else:
+                shard = fdskl.train(party, settings)
+        keep(shard)
     except BaseException as error:
         words = _words(error)
         mesh.fail(words)

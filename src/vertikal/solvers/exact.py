@@ -1,6 +1,6 @@
 """The regularised problem on the drawn features, solved to tolerance (``solver="exact"``).
 
-    minimise over α   (1/W) Σ_i w_i L(c + (Φα)_i, y_i) + λ/2 ‖α‖²
+    minimise over α   R(c + Φα) + λ/2 ‖α‖²,   R(f) = (1/W) Σ_i w_i L(f_i, y_i), or over pairs,
 
 by L-BFGS, preconditioned with a Cholesky factor of κ·ΦᵀWΦ/W + λI from a subsample of the rows. One
 iteration costs one forward and one adjoint pass. Several outputs (one against the rest) are
@@ -13,6 +13,7 @@ decisions.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,9 +56,39 @@ class Alone:
         return partial
 
 
+class Objective(ABC):
+    """What is to be solved, apart from Φ: a convex function R of f, plus λ/2 ‖α‖²."""
+
+    penalty: float  # λ
+
+    @abstractmethod
+    def start(self) -> Array:
+        """f at α = 0, (rows, outputs); what the solver adds to is not penalised."""
+
+    @abstractmethod
+    def value(self, f: Array) -> Array:
+        """R(f), one number per output (outputs,)."""
+
+    @abstractmethod
+    def residuals(self, f: Array) -> Array:
+        """∂R/∂f, (rows, outputs)."""
+
+    @abstractmethod
+    def along(self, f: Array, direction: Array) -> tuple[Array, Array]:
+        """First and second derivative of R at f along ``direction``, each (outputs,)."""
+
+    @abstractmethod
+    def shares(self) -> Array:
+        """How much each row counts in the Hessian, (rows,), in all 1 or so."""
+
+    @abstractmethod
+    def stiffness(self) -> float:
+        """κ, a typical second derivative: κ·ΦᵀSΦ, S the shares, is about the Hessian of R."""
+
+
 @dataclass(frozen=True)
-class Problem:
-    """What is to be solved, apart from Φ."""
+class Problem(Objective):
+    """R = (1/W) Σ_i w_i L(c + (Φα)_i, y_i), a mean over rows."""
 
     targets: Array  # (rows, outputs); ±1 for classification
     weights: Array  # (rows,)
@@ -70,6 +101,27 @@ class Problem:
         """W, the sum of the weights."""
         return float(self.weights.sum())
 
+    def start(self) -> Array:
+        return np.broadcast_to(self.constant, self.targets.shape).copy()
+
+    def value(self, f: Array) -> Array:
+        return np.asarray(self.shares() @ self.loss.value(f, self.targets))
+
+    def residuals(self, f: Array) -> Array:
+        return np.asarray(self.shares()[:, None] * self.loss.derivative(f, self.targets))
+
+    def along(self, f: Array, direction: Array) -> tuple[Array, Array]:
+        shares = self.shares()[:, None]
+        bend = shares * self.loss.curvature(f, self.targets)
+        return _dots(self.residuals(f), direction), _dots(bend, np.square(direction))
+
+    def shares(self) -> Array:
+        return np.asarray(self.weights / self.mass)
+
+    def stiffness(self) -> float:
+        mean = float(np.mean(self.shares() @ self.loss.curvature(self.start(), self.targets)))
+        return max(mean, 0.01 * self.loss.curvature_bound)
+
 
 @dataclass
 class Solution:
@@ -81,11 +133,13 @@ class Solution:
     converged: bool = False
     objective: list[float] = field(default_factory=list)
     gradient: list[float] = field(default_factory=list)
+    predictions: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """f of all rows, (rows, outputs)."""
 
 
 def solve(
     operator: FeatureOperator,
-    problem: Problem,
+    problem: Objective,
     *,
     sums: Sums | None = None,
     tolerance: float = 1e-3,
@@ -99,8 +153,8 @@ def solve(
     the same at all label parties. ``report`` is called after each iteration.
     """
     sums = sums or Alone()
-    rows, outputs = problem.targets.shape
-    weights = (problem.weights / problem.mass)[:, None]  # (rows, 1)
+    f = problem.start()
+    rows, outputs = f.shape
     solution = Solution(np.zeros((operator.width, outputs)))
     precondition, offered = _preconditioner(
         operator, problem, np.arange(rows) if sample is None else sample
@@ -108,13 +162,11 @@ def solve(
     history = _History(outputs, MEMORY if offered else LONG_MEMORY)
 
     a = solution.coefficients  # α, (width, outputs)
-    f = np.broadcast_to(problem.constant, (rows, outputs)).copy()
     penalty_value = np.zeros(outputs)  # ‖α‖²
 
     def gradient() -> Array:
         solution.passes += 1
-        residuals = weights * problem.loss.derivative(f, problem.targets)
-        return operator.adjoint(residuals) + problem.penalty * a
+        return operator.adjoint(problem.residuals(f)) + problem.penalty * a
 
     g = gradient()
     p = precondition(g)
@@ -124,8 +176,8 @@ def solve(
         history.update(tables)
         size = history.gradient_size  # gᵀP⁻¹g, (outputs,)
         first = size if first is None else first
-        value = (weights * problem.loss.value(f, problem.targets)).sum(0)
-        solution.objective.append(float((value + problem.penalty / 2 * penalty_value).sum()))
+        value = problem.value(f) + problem.penalty / 2 * penalty_value
+        solution.objective.append(float(value.sum()))
         solution.gradient.append(float(np.sqrt(np.max(size))))
         report(solution)
         open_ = size > tolerance**2 * np.maximum(first, 1e-300)
@@ -144,12 +196,10 @@ def solve(
         fd = sums.rows(operator.forward(d))  # Φd, (rows, outputs)
 
         def slope(t: Array, f: Array = f, fd: Array = fd, ad: Array = ad, dd: Array = dd) -> Any:
-            u = f + t * fd
-            loss = weights * problem.loss.derivative(u, problem.targets)
-            bend = weights * problem.loss.curvature(u, problem.targets)
+            first, second = problem.along(f + t * fd, fd)
             return (
-                np.einsum("ij,ij->j", loss, fd) + problem.penalty * (ad + t * dd),
-                np.einsum("ij,ij->j", bend, np.square(fd)) + problem.penalty * dd,
+                first + problem.penalty * (ad + t * dd),
+                second + problem.penalty * dd,
             )
 
         t = search(slope, np.minimum(gd, 0.0))
@@ -160,6 +210,7 @@ def solve(
         q, p = p, precondition(g)
         history.append(t * d, g - previous, p - q)
         solution.iterations += 1
+    solution.predictions = f
     return solution
 
 
@@ -265,21 +316,16 @@ def _dots(a: Array, b: Array) -> Array:
 
 
 def _preconditioner(
-    operator: FeatureOperator, problem: Problem, sample: Array
+    operator: FeatureOperator, problem: Objective, sample: Array
 ) -> tuple[Callable[[Array], Array], bool]:
-    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀWΦ[sample]/W + λI, and whether Φ offered its Gram matrix.
+    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀSΦ[sample] + λI, and whether Φ offered its Gram matrix.
 
     Where it did not, P = λ + κ.
     """
-    if not problem.weights[sample].any():
-        sample = np.flatnonzero(problem.weights)
-    share = problem.weights[sample] / problem.weights[sample].sum()
-    at_start = problem.loss.curvature(
-        np.broadcast_to(problem.constant, problem.targets.shape), problem.targets
-    )
-    kappa = float(np.mean((problem.weights / problem.mass) @ at_start))
-    kappa = max(kappa, 0.01 * problem.loss.curvature_bound)
-    gram = operator.gram(sample, share)
+    shares, kappa = problem.shares(), problem.stiffness()
+    if not shares[sample].any():
+        sample = np.flatnonzero(shares)
+    gram = operator.gram(sample, shares[sample] * (shares.sum() / shares[sample].sum()))
     if gram is None:
         return lambda g: g / (problem.penalty + kappa), False
     gram *= kappa

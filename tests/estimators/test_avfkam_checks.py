@@ -1,0 +1,34 @@
+"""scikit-learn's own checks for the AUC classifier, all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from vertikal import AVFKAMClassifier
+
+
+def known_to_differ(estimator: Any) -> dict[str, str]:
+    """A stochastic solver draws rows: a row of weight two is drawn otherwise than two rows."""
+    if estimator.solver == "exact":
+        return {}
+    reason = "pairs are drawn by row, so weights agree with repeated rows in the mean only"
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+
+
+@parametrize_with_checks(
+    [
+        AVFKAMClassifier(),
+        AVFKAMClassifier(solver="dsg", steps=200, samples=32, features=32),
+    ],
+    expected_failed_checks=known_to_differ,
+)
+@pytest.mark.filterwarnings("ignore:a class has fewer than 10 rows:UserWarning")
+def test_estimator_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
