@@ -22,8 +22,8 @@ from vertikal.estimators.simulation import Federation, simulate
 from vertikal.mesh import RecordingMesh, Tape
 from vertikal.party import Labels, Party, digest
 from vertikal.secure.ring import Ring
+from vertikal.solvers.ball import ball_solver
 from vertikal.solvers.design import Design
-from vertikal.solvers.least_squares import least_squares
 from vertikal.solvers.regularisers import Regulariser
 
 EPSILON, DELTA, BOUND, ROWS = 2.0, 0.01, 1.0, 60
@@ -62,7 +62,7 @@ class Alone(Party):
 def releases(D, number, noise):
     """One round's release on data D, ``number`` times: the x-step has no randomness of its own."""
     targets = np.full((ROWS, 1), BOUND)
-    solver = least_squares(Design(D), Regulariser(1e-6, 0.0), 1.0, BOUND)
+    solver = ball_solver(Design(D), Regulariser(1e-6, 0.0), 1.0, BOUND)
     contribution = D @ solver.solve(targets, np.zeros((2, 1)))
     release = Release(Alone(), noise, Design(D), admm.FRACTION)
     return contribution, release(np.repeat(contribution, number, axis=1), 2)[1]

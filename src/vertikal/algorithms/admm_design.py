@@ -41,16 +41,15 @@ class Features:
             return Design(
                 block, centre=centre, factor=factor, intercept=self.intercept, weights=weights
             )
-        if self.kernel is not None:
-            values = self._cosines(block, centre, factor)
-        else:
-            dense = block.toarray() if sparse.issparse(block) else block
-            values = (dense - centre) * factor
+        # With privacy nothing is scaled.
+        values = block if self.kernel is None else self._cosines(block, centre, factor)
         if not self.unit_rows:
             return Design(values, intercept=self.intercept, weights=weights)
         if self.intercept:
-            values = np.hstack((values, np.ones((len(values), 1))))
-        return Design(normalised(values, table.party))
+            ones = np.ones((table.rows, 1))
+            together = sparse.hstack if sparse.issparse(values) else np.hstack
+            values = together((values, ones))
+        return Design(normalised(values, table.party), weights=weights)
 
     def _cosines(self, block: Any, centre: Array, factor: Array) -> Array:
         """√(2/D)·cos(ωᵀx + b): features of this party's own columns, drawn from its own seed."""
@@ -90,9 +89,11 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
     )
 
 
-def normalised(values: Array, party: str) -> Array:
+def normalised(values: Any, party: str) -> Any:
     """ADMM Assumption 2, item 3: rows of length one; a row of zeros has no direction."""
-    lengths = np.linalg.norm(values, axis=1)
+    is_sparse = sparse.issparse(values)
+    squares = values.multiply(values) if is_sparse else np.square(values)
+    lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
     if not lengths.all():
         raise InputError(
             f"columns of party {party!r} must hold a number other than zero in each row, got row "
@@ -100,7 +101,10 @@ def normalised(values: Array, party: str) -> Array:
             "add a constant column or drop the row"
         )
     # A little below one, so that rounding never makes a row longer.
-    return np.asarray(values / (lengths * (1 + 1e-12))[:, None])
+    inverse = 1 / (lengths * (1 + 1e-12))
+    if is_sparse:
+        return sparse.csr_array(sparse.diags_array(inverse) @ values)
+    return np.asarray(values * inverse[:, None])
 
 
 def _own_bandwidth(table: Table, settings: AdmmSettings, scaling: Scaling) -> float:

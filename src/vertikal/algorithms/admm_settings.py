@@ -82,15 +82,14 @@ class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
                 )
             if self.scale is not None:
                 raise InputError.of(
-                    "scale", "None with privacy: a scaling depends on every row", self.scale
+                    "scale",
+                    "None with privacy: a scaling depends on every row (before fit, divide columns "
+                    "by numbers that everybody may know)",
+                    self.scale,
                 )
             if self.kernel is not None and self.bandwidth == "median":
                 raise InputError.of(
-                    "bandwidth", "a number with privacy: a median depends on the rows", "median"
-                )
-            if self.regression:
-                raise InputError.of(
-                    "privacy", "None for regression: targets are not bounded", "a budget"
+                    "bandwidth", "a number with privacy: a median depends on every row", "median"
                 )
 
     @property
