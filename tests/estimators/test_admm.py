@@ -184,6 +184,15 @@ def test_rows_of_zeros_cannot_be_normalised():
     )
 
 
+def test_a_new_row_of_zeros_is_predicted_by_the_others():
+    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=2, fit_intercept=False).fit(X, Y)
+    rows = X[:4].copy()
+    rows[2, 3:] = 0
+    found = model.decision_function(rows)
+    x = model.shards_["party1"].coefficients[:, 0]
+    assert found[2] == pytest.approx(rows[2, :3] / np.linalg.norm(rows[2, :3]) @ x, abs=1e-6)
+
+
 def test_the_published_noise_takes_no_weights():
     model = ADMMClassifier(privacy=PRIVATE | {"mechanism": "paper"})
     with pytest.warns(UserWarning, match="protects nothing"):

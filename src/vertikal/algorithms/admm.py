@@ -99,7 +99,7 @@ def train(
         terms = _agree_on_terms(party, settings, labels)
     with party.clock.stage("prepare"):
         features = learn_features(party, settings, terms.weights)
-        design = features.design(party.table, terms.weights)
+        design = features.design(party.table, terms.weights, training=True)
     noise = None
     if settings.privacy is not None:
         if terms.weights is not None and settings.privacy.mechanism == "paper":
