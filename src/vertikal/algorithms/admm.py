@@ -94,6 +94,8 @@ def train(
     this party's own budget file, charged before anything leaves the party.
     """
     settings.check_rows(party.table.rows)
+    if party.labels is not None:
+        settings.check_labels(party.labels.targets, party.labels.weights)
     constant, unit, labels = _standardised(settings, party.labels)
     with party.clock.stage("terms"):
         terms = _agree_on_terms(party, settings, labels)

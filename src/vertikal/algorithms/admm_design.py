@@ -116,7 +116,7 @@ def normalised(values: Any) -> Any:
 
 def _lengths(values: Any) -> Array:
     squares = values.multiply(values) if sparse.issparse(values) else np.square(values)
-    return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    return np.asarray(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()))
 
 
 def _own_bandwidth(table: Table, settings: AdmmSettings, scaling: Scaling) -> float:
