@@ -26,12 +26,12 @@ FOLDER = Path(
 
 @dataclass(frozen=True)
 class Split:
-    """A data set cut into training and test rows; dense columns, labels −1 and +1."""
+    """A data set cut into training and test rows, labels −1 and +1; columns dense, or sparse."""
 
     name: str
-    X: Array
+    X: Any
     y: Array
-    X_test: Array
+    X_test: Any
     y_test: Array
 
     def head(self, rows: int) -> Split:
@@ -67,6 +67,16 @@ def default_credit(seed: int = 0) -> Split:
         frame = pd.read_csv(file)
     y = np.where(frame.pop("default.payment.next.month") > 0, 1.0, -1.0)
     return _cut("default-credit", frame.drop(columns="ID").to_numpy(float), y, seed)
+
+
+def sector(label: int) -> Split:
+    """One class against the rest, sparse; its own test file."""
+    parts: list[Any] = []
+    for path in ("sector/sector.scale.xz", "sector/sector.t.scale.xz"):
+        with lzma.open(_file(path)) as file:
+            X, labels = load_svmlight_file(file, n_features=55197)
+        parts += [X, np.where(labels == label, 1.0, -1.0)]
+    return Split("sector", *parts)
 
 
 def _with_test_file(name: str, train: str, test: str, columns: int) -> Split:

@@ -35,8 +35,8 @@ def settings_of(**changes):
     return AdmmSettings(**(given | {"penalty": 1.0 / ROWS, "tolerance": 1e-12} | changes))
 
 
-def run(settings, masking="pads", weights=ONES, blocks=BLOCKS, targets=SIGNS):
-    tape = Tape()
+def run(settings, masking="pads", weights=ONES, blocks=BLOCKS, targets=SIGNS, tape=None):
+    tape = Tape() if tape is None else tape
     tables = {
         name: Table(name, tuple(map(str, range(block.shape[1]))), block)
         for name, block in blocks.items()
@@ -54,13 +54,18 @@ def run(settings, masking="pads", weights=ONES, blocks=BLOCKS, targets=SIGNS):
     return simulate(federation, lambda party: admm.train(party, settings)), tape
 
 
-def twin(settings, rho, rounds):
+def written_out(settings):
     matrices, penalised = {}, {}
     for name, block in BLOCKS.items():
         D = block - block.mean(axis=0) if settings.intercept else block
         lead = settings.intercept and name == "bank"
         matrices[name] = np.hstack((D, np.ones((ROWS, 1)))) if lead else D
         penalised[name] = np.array([True] * D.shape[1] + [False] * lead)
+    return matrices, penalised
+
+
+def twin(settings, rho, rounds):
+    matrices, penalised = written_out(settings)
     return plain_admm(
         matrices,
         penalised,
@@ -94,6 +99,62 @@ def test_every_round_is_the_plain_one(averaging, loss, intercept, masking):
         *_, last = twin(settings, shards["bank"].rho, rounds)
         for name in BLOCKS:
             np.testing.assert_allclose(shards[name].coefficients[:, 0], last.x[name], atol=2e-5)
+
+
+@pytest.mark.parametrize("averaging", [True, False])
+def test_every_round_reports_residuals_objective_and_v(averaging):
+    settings = settings_of(averaging=averaging, max_rounds=6)
+    outcome, _ = run(settings)
+    rho = outcome.results["bank"].rho
+    matrices, penalised = written_out(settings)
+    before, lyapunov = np.zeros(ROWS), float("nan")
+    iterates = twin(settings, rho, 6)
+    for entry, plain in zip(outcome.results["bank"].rounds, iterates, strict=True):
+        total = sum(matrices[m] @ plain.x[m] for m in BLOCKS)
+        squares = sum(np.square(plain.x[m][penalised[m]]).sum() for m in BLOCKS)
+        objective = np.logaddexp(0, -SIGNS * total).mean() + squares / 2 / ROWS
+        assert entry.primal == pytest.approx(np.linalg.norm(total - plain.z), abs=1e-5)
+        assert entry.dual == pytest.approx(rho * np.linalg.norm(plain.z - before), abs=1e-5)
+        assert entry.objective == pytest.approx(objective, abs=1e-6)
+        assert entry.lyapunov == pytest.approx(lyapunov, abs=1e-4, nan_ok=True)  # one round later
+        before, lyapunov = plain.z, lyapunov_of(plain, matrices, penalised, rho)
+
+
+def lyapunov_of(plain, matrices, penalised, rho):
+    """Equation (13), term by term, for λ = 1."""
+    gap = sum(matrices[m] @ plain.x[m] for m in BLOCKS) - plain.z
+    total = gap @ gap
+    for m in BLOCKS:
+        moved = plain.x[m] - matrices[m].T @ (plain.y + rho * gap)
+        total += np.square(plain.x[m] - np.where(penalised[m], moved / 2, moved)).sum()
+    slope = -SIGNS / (1 + np.exp(SIGNS * plain.z)) - plain.y - rho * gap
+    return total + slope @ slope
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
+def test_it_stops_when_both_residuals_and_v_are_small(tolerance):
+    outcome, _ = run(settings_of(tolerance=tolerance, max_rounds=500))
+    rounds = outcome.results["bank"].rounds
+    assert outcome.results["bank"].converged
+    assert 3 < len(rounds) < 500
+    last = rounds[-1]
+    predictions = sum(
+        D @ outcome.results[m].coefficients for m, D in written_out(settings_of())[0].items()
+    )
+    assert last.primal <= tolerance * np.linalg.norm(predictions) * 1.01
+    assert last.lyapunov <= tolerance * rounds[1].lyapunov
+    longer, _ = run(settings_of(tolerance=tolerance / 100, max_rounds=500))
+    assert len(longer.results["bank"].rounds) > len(rounds)
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_labels_that_are_not_signs_are_refused_before_anything_is_sent(value):
+    targets = np.where(SIGNS > 0, 1.0, value)
+    tape = Tape()
+    with pytest.raises(InputError, match=rf"^labels must be -1 or 1 .*, got {value}$"):
+        run(settings_of(), targets=targets, tape=tape)
+    assert not tape.arrays("broadcast/terms/")
+    assert not tape.arrays("sum/contributions/")
 
 
 def summed_frames(tape, prefix):

@@ -184,11 +184,58 @@ def test_rows_of_zeros_cannot_be_normalised():
     )
 
 
-def test_privacy_takes_no_weights_and_no_regression():
-    refused(
-        "sample_weight must be equal", ADMMClassifier(privacy=PRIVATE), weights=np.arange(300) + 1.0
+def test_a_new_row_of_zeros_is_predicted_by_the_others():
+    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=2, fit_intercept=False).fit(X, Y)
+    rows = X[:4].copy()
+    rows[2, 3:] = 0
+    found = model.decision_function(rows)
+    x = model.shards_["party1"].coefficients[:, 0]
+    assert found[2] == pytest.approx(rows[2, :3] / np.linalg.norm(rows[2, :3]) @ x, abs=1e-6)
+
+
+def test_the_published_noise_takes_no_weights():
+    model = ADMMClassifier(privacy=PRIVATE | {"mechanism": "paper"})
+    with pytest.warns(UserWarning, match="protects nothing"):
+        refused(
+            "sample_weight must be None with mechanism='paper'", model, weights=np.arange(300) + 1.0
+        )
+
+
+def test_private_training_with_weights_learns_what_counts():
+    """Half of the rows have flipped labels and next to no weight; one has none at all."""
+    labels = np.where(np.arange(300) < 150, Y, 1 - Y)
+    weights = np.where(np.arange(300) < 150, 1.0, 1e-3)
+    weights[299] = 0
+    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=3, penalty=1e-2)
+    assert model.fit(X, labels, sample_weight=weights).score(X, Y) > 0.75
+    for spent in model.privacy_spent_.values():
+        assert spent[-1].epsilon == pytest.approx(30.0, rel=1e-2)
+
+
+def test_private_training_on_sparse_columns_is_that_on_dense_ones(monkeypatch):
+    from vertikal.party import Party
+
+    monkeypatch.setattr(
+        Party, "gaussian_noise", staticmethod(lambda width, shape: np.zeros(shape, np.int64))
     )
-    refused("privacy must be None for regression", ADMMRegressor(privacy=PRIVATE), labels=X[:, 0])
+    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=3, penalty=1e-2)
+    dense = model.fit(X, Y).decision_function(X)
+    found = model.fit(sparse.csr_array(X), Y).decision_function(sparse.csr_array(X))
+    np.testing.assert_allclose(found, dense, atol=1e-5)
+
+
+def test_private_regression_learns_within_its_budget():
+    generator = np.random.default_rng(1)
+    columns = generator.normal(size=(3000, 4))
+    targets = 50 + 7 * columns[:, 0] - 5 * columns[:, 3] + generator.normal(size=3000)
+    model = ADMMRegressor(
+        2, privacy={"epsilon": 30.0, "delta": 1e-5, "bound": 3.0}, max_rounds=3, random_state=0
+    ).fit(columns, targets)
+    assert model.score(columns, targets) > 0.7  # rows of length one are not linear in X any more
+    for spent in model.privacy_spent_.values():
+        assert spent[-1].epsilon == pytest.approx(30.0, rel=1e-2)
+    for shard in model.shards_.values():
+        assert np.linalg.norm(shard.coefficients) <= 3.0 * (1 + 1e-9)
 
 
 def test_labels_of_one_class():

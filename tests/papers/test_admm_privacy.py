@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from vertikal.algorithms.admm_noise import Noise, Release, plan_noise
 from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
 from vertikal.party import Party
 from vertikal.privacy.accountant import corollary1, corollary1_round, theorem3_deviation
 from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
+from vertikal.secure.ring import Ring
+from vertikal.solvers.ball import ball_solver
 from vertikal.solvers.design import Design
-from vertikal.solvers.least_squares import least_squares
 from vertikal.solvers.regularisers import Regulariser
 
 
@@ -54,7 +56,7 @@ def test_lemma_1_is_exceeded():
     assert np.linalg.matrix_rank(D) == columns
     # y = 0, the other party's part 0, z = b₁·column, all within the bound; x by (6) is b₁·e₁.
     z = bound * column[:, None]
-    solver = least_squares(Design(D), Regulariser(penalty, 0.0), rho, bound)
+    solver = ball_solver(Design(D), Regulariser(penalty, 0.0), rho, bound)
     x = solver.solve(z, np.zeros((columns, 1)))
     moved = np.linalg.norm(D @ x - E @ x)  # Definition 2: both with the x of D
     assert moved == pytest.approx(bound, rel=1e-6)
@@ -88,7 +90,7 @@ def test_eq_16s_noise_has_the_published_covariance():
 
 
 def solved(D, targets, penalty, curvature, bound):
-    solver = least_squares(Design(D), Regulariser(penalty, 0.0), curvature, bound)
+    solver = ball_solver(Design(D), Regulariser(penalty, 0.0), curvature, bound)
     return D @ solver.solve(targets, np.zeros((D.shape[1], 1)))
 
 
@@ -116,6 +118,39 @@ def test_replacing_a_row_moves_the_release_by_at_most_2b(
         - solved(E, targets, penalty, curvature, bound)
     )
     assert moved <= row_sensitivity(bound) * (1 + 1e-9)
+
+
+@given(seed=st.integers(0, 10_000), lightest=st.floats(1e-6, 1), form=st.sampled_from("ds"))
+def test_with_weights_the_scaled_release_moves_by_at_most_2b(seed, lightest, form):
+    generator = np.random.default_rng(seed)
+    rows, bound = int(generator.integers(1, 12)), 1.5
+    w = generator.uniform(lightest, 1, rows) * generator.uniform(0.1, 10)
+    heaviest = int(np.argmax(w))
+    D = unit_rows(generator.normal(size=(rows, 4)))
+    E, i = D.copy(), heaviest if seed % 2 else int(generator.integers(rows))
+    E[i] = -D[i] if seed % 3 else unit_rows(generator.normal(size=(1, 4)))[0]
+    targets = bound * np.sign(generator.normal(size=(rows, 1)))
+
+    def contribution(values):
+        design = Design(sparse.csr_array(values) if form == "s" else values, weights=w)
+        solver = ball_solver(design, Regulariser(1e-4, 0.0), 2.0, bound)
+        return values @ solver.solve(targets, np.zeros((4, 1)))
+
+    scaled = np.sqrt(w / w.max())[:, None] * (contribution(D) - contribution(E))
+    assert np.linalg.norm(scaled) <= row_sensitivity(bound) * (1 + 1e-6)
+
+
+def test_a_light_row_gets_more_noise_and_a_row_without_weight_is_not_shown():
+    weights = np.array([4.0, 1.0, 0.0, 1e-20])
+    noise = Noise(Privacy(epsilon=1.0, delta=1e-3), 1, 2.0, 0.5, Party.noise_lattice(0.5))
+    contribution = np.repeat([[1.0], [-1.0], [1.0], [1.0]], 20_000, axis=1)
+    release = Release(Alone(), noise, Design(np.eye(4), weights=weights), 36, weights)
+    sent, known = release(contribution, 2)
+    np.testing.assert_array_equal(release.opened(sent), known)
+    np.testing.assert_allclose(known.mean(axis=1), [1.0, -1.0, 0.0, 0.0], atol=0.05)
+    np.testing.assert_allclose(known.std(axis=1), [0.5, 1.0, 0.0, 0.0], rtol=0.03)
+    as_sent = Ring(64).decode_reals(sent, noise.fraction_bits)
+    np.testing.assert_allclose(as_sent.std(axis=1), 0.5, rtol=0.03)
 
 
 def test_the_bound_is_nearly_attained():

@@ -53,6 +53,28 @@ def test_many_rows_have_that_of_the_landmarks(operator):
     assert operator.gram(many, np.full(70, 1 / 70)) == pytest.approx(on_landmarks, abs=1e-4)
 
 
+def test_weights_that_differ_are_in_the_covariance(operator):
+    many = np.arange(70)
+    weights = np.where(many % 2, 0.03, 0.002)
+    expected = (PHI.T * weights) @ PHI
+    assert operator.gram(many, weights) == pytest.approx(expected, abs=1e-4)
+    part = operator.gram(many, weights, COLUMNS)
+    assert part == pytest.approx(expected[COLUMNS, COLUMNS], abs=1e-4)
+
+
+def test_a_few_rows_with_all_the_weight_tell_less_than_landmarks(operator):
+    weights = np.where(np.arange(70) < 3, 1.0, 1e-6)
+    on_landmarks = PHI[:12].T @ PHI[:12] / 12 * weights.sum()
+    assert operator.gram(np.arange(70), weights) == pytest.approx(on_landmarks, abs=1e-4)
+
+
+def test_hidden_columns_have_the_covariance_of_the_landmarks():
+    hidden = WhitenedOperator(Closed(), FACTOR.matrix, FACTOR.gram)
+    weights = np.where(np.arange(70) % 2, 0.03, 0.002)
+    found = hidden.gram(np.arange(70), weights)
+    assert found == pytest.approx(FACTOR.gram * weights.sum(), abs=1e-12)
+
+
 def test_coefficients_are_spread_over_the_kernel_columns(operator):
     a = generator.normal(size=(12, 1))
     assert C @ operator.spread(a) == pytest.approx(PHI @ a, abs=1e-4)

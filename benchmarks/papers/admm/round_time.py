@@ -27,7 +27,8 @@ PARTIES, COLUMNS, RHO = 4, 500, 0.0625
 
 def main() -> None:
     options = arguments(__doc__ or "", rows=100_000, repeats=3, few=2, many=12)
-    run = Benchmark("papers-admm-round-time", vars(options) | {"out": str(options.out)})
+    settings = {name: value for name, value in vars(options).items() if name != "out"}
+    run = Benchmark("papers-admm-round-time", settings | {"columns": COLUMNS, "parties": PARTIES})
     generator = np.random.default_rng(0)
     X = generator.normal(size=(options.rows, COLUMNS))
     y = np.where(X[:, 0] + generator.normal(size=options.rows) > 0, 1.0, -1.0)

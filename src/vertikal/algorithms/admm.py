@@ -32,6 +32,7 @@ from vertikal.party import Labels, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.ring import Ring
+from vertikal.solvers.ball import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.exact import automatic_penalty
 from vertikal.solvers.least_squares import least_squares
@@ -61,7 +62,7 @@ TERMS = Disclosure(
 SHARED = Disclosure(
     "shared vector",
     "dual variable and residual of each row, as one vector",
-    "every party learns the slope of the loss at each training row, whose sign is the label",
+    "every party learns the slope of the loss at each training row, which shows its label",
     masked=False,
 )
 PREDICTIONS = Disclosure(
@@ -93,16 +94,18 @@ def train(
     this party's own budget file, charged before anything leaves the party.
     """
     settings.check_rows(party.table.rows)
+    if party.labels is not None:
+        settings.check_labels(party.labels.targets, party.labels.weights)
     constant, unit, labels = _standardised(settings, party.labels)
     with party.clock.stage("terms"):
         terms = _agree_on_terms(party, settings, labels)
     with party.clock.stage("prepare"):
         features = learn_features(party, settings, terms.weights)
-        design = features.design(party.table, terms.weights)
+        design = features.design(party.table, terms.weights, training=True)
     noise = None
     if settings.privacy is not None:
-        if terms.weights is not None:
-            raise InputError.of("sample_weight", "equal for all rows with privacy", "weights")
+        if terms.weights is not None and settings.privacy.mechanism == "paper":
+            raise InputError.of("sample_weight", "None with mechanism='paper'", "weights")
         noise = plan_noise(settings, design.rows, design.width, terms.rho, terms.penalty)
         _charge(party, noise, budget, job)
     with party.clock.stage("solve", settings.max_rounds):
@@ -153,8 +156,12 @@ def _rounds(
     regulariser = Regulariser.named(settings.regulariser, terms.penalty, settings.l1_ratio)
     curvature = settings.proximity * terms.rho
     bound = settings.privacy.bound if settings.privacy else None
-    solver = least_squares(design, regulariser, curvature, bound)
-    release = Release(party, noise, design, FRACTION)
+    solver = (
+        least_squares(design, regulariser, curvature)
+        if bound is None
+        else ball_solver(design, regulariser, curvature, bound)
+    )
+    release = Release(party, noise, design, FRACTION, terms.weights)
     ring, parties = Ring(64), len(party.parties)
     shape = (design.rows, settings.outputs)
     x = np.zeros((design.width, settings.outputs))
@@ -189,9 +196,8 @@ def _rounds(
             scalars = party.secure_sum(encoded, party.leader, PROGRESS)
         news = None
         if centre is not None and total is not None:
-            summed = ring.decode_reals(total, release.fraction)
             opened = None if scalars is None else ring.decode_wide(scalars)
-            news = centre.step(summed, opened)  # lines 10 and 11, by (7) and (8)
+            news = centre.step(release.opened(total), opened)  # lines 10 and 11, by (7) and (8)
             if centre.converged or (round_ == settings.max_rounds and bound is None):
                 news = np.empty((0, settings.outputs))
         party.clock.advance(1, "" if centre is None else centre.note())

@@ -33,7 +33,9 @@ class Features:
     directions: int = 0
     seed: bytes = field(default=b"", repr=False)
 
-    def design(self, table: Table, weights: Array | None = None) -> Design:
+    def design(
+        self, table: Table, weights: Array | None = None, *, training: bool = False
+    ) -> Design:
         """D_m of these rows, with their weights in training."""
         block = table.block(slice(0, table.rows))
         centre, factor = self.scaling.arrays()
@@ -41,16 +43,17 @@ class Features:
             return Design(
                 block, centre=centre, factor=factor, intercept=self.intercept, weights=weights
             )
-        if self.kernel is not None:
-            values = self._cosines(block, centre, factor)
-        else:
-            dense = block.toarray() if sparse.issparse(block) else block
-            values = (dense - centre) * factor
+        # With privacy nothing is scaled.
+        values = block if self.kernel is None else self._cosines(block, centre, factor)
         if not self.unit_rows:
             return Design(values, intercept=self.intercept, weights=weights)
         if self.intercept:
-            values = np.hstack((values, np.ones((len(values), 1))))
-        return Design(normalised(values, table.party))
+            ones = np.ones((table.rows, 1))
+            together = sparse.hstack if sparse.issparse(values) else np.hstack
+            values = together((values, ones))
+        if training:
+            check_directions(values, table.party)
+        return Design(normalised(values), weights=weights)
 
     def _cosines(self, block: Any, centre: Array, factor: Array) -> Array:
         """√(2/D)·cos(ωᵀx + b): features of this party's own columns, drawn from its own seed."""
@@ -90,17 +93,30 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
     )
 
 
-def normalised(values: Array, party: str) -> Array:
-    """ADMM Assumption 2, item 3: rows of length one; a row of zeros has no direction."""
-    lengths = np.linalg.norm(values, axis=1)
+def check_directions(values: Any, party: str) -> None:
+    """Refuse a row of zeros, which has no direction."""
+    lengths = _lengths(values)
     if not lengths.all():
         raise InputError(
             f"columns of party {party!r} must hold a number other than zero in each row, got row "
             f"{int(np.argmin(lengths))} of zeros, which privacy cannot bring to length one; "
             "add a constant column or drop the row"
         )
+
+
+def normalised(values: Any) -> Any:
+    """ADMM Assumption 2, item 3: rows of length one; of a row of zeros nothing is said."""
+    lengths = _lengths(values)
     # A little below one, so that rounding never makes a row longer.
-    return np.asarray(values / (lengths * (1 + 1e-12))[:, None])
+    inverse = 1 / (np.where(lengths > 0, lengths, 1.0) * (1 + 1e-12))
+    if sparse.issparse(values):
+        return sparse.csr_array(sparse.diags_array(inverse) @ values)
+    return np.asarray(values * inverse[:, None])
+
+
+def _lengths(values: Any) -> Array:
+    squares = values.multiply(values) if sparse.issparse(values) else np.square(values)
+    return np.asarray(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()))
 
 
 def _own_bandwidth(table: Table, settings: AdmmSettings, scaling: Scaling) -> float:

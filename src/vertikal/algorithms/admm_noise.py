@@ -27,8 +27,9 @@ from vertikal.solvers.design import Design
 Array = npt.NDArray[Any]
 
 _ROUNDING = 1e-4
-"""What rounding to the lattice may add to the sensitivity."""
+"""What rounding to the lattice may add to the sensitivity; half of it is the x-step's own."""
 _PUBLISHED_FRACTION = 36
+_LIGHTEST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -97,39 +98,61 @@ def plan_noise(
         )
     deviation = tight_deviation(epsilon, privacy.delta - slack, rounds, sensitivity)
     bits = Party.noise_lattice(deviation)
-    if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING * sensitivity:
+    if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING / 2 * sensitivity:
         raise InputError.of("epsilon", "larger, or rows fewer: the lattice is too coarse", rows)
     return Noise(privacy, rounds, sensitivity, deviation, bits)
 
 
 class Release:
-    """Turns a contribution D_m·x_m into what leaves the party, in ring elements."""
+    """Turns a contribution D_m·x_m into what leaves the party, in ring elements.
 
-    def __init__(self, party: Party, noise: Noise | None, design: Design, fraction: int) -> None:
+    With noise, numbers of rows that weigh less are sent times √(weight/largest), since that is what
+    a row moves by at most 2b (`vertikal.privacy.sensitivity`): such a row gets more noise.
+    """
+
+    def __init__(
+        self,
+        party: Party,
+        noise: Noise | None,
+        design: Design,
+        fraction: int,
+        weights: Array | None = None,
+    ) -> None:
         self._party, self._noise = party, noise
         self._ring = Ring(64)
+        self._scale: Array | None = None
+        if noise is not None and weights is not None:
+            self._scale = np.sqrt(weights / weights.max())[:, None]
         self._fraction = fraction if noise is None else noise.fraction_bits
         self._root: Array | None = None
         if noise is not None and noise.privacy.mechanism == "paper":
             self._root = _inverse_root(design.gram())
             self._design = design
 
-    @property
-    def fraction(self) -> int:
-        return self._fraction
-
     def __call__(self, contribution: Array, summands: int) -> tuple[Array, Array]:
         """(ring elements to send, the same as numbers: what everybody may know)."""
         noise = self._noise
         if noise is not None and self._root is not None:
             contribution = contribution + self._published(noise.deviation, contribution.shape[1])
+        if self._scale is not None:
+            contribution = contribution * self._scale
         with self._party.naming("contributions"):
             encoded = self._ring.encode_reals(contribution, self._fraction, summands)
         if noise is not None and self._root is None:
             width = noise.deviation * 2.0**self._fraction
             drawn = self._party.gaussian_noise(width, contribution.shape)
             encoded = encoded + drawn.view(np.uint64)
-        return encoded, self._ring.decode_reals(encoded, self._fraction)
+        return encoded, self.opened(encoded)
+
+    def opened(self, encoded: Array) -> Array:
+        """The numbers that ring elements, or their sum over parties, stand for."""
+        numbers = self._ring.decode_reals(encoded, self._fraction)
+        if self._scale is None:
+            return numbers
+        # Rows of (nearly) no weight count for nothing, and their noise would be out of range.
+        return np.divide(
+            numbers, self._scale, np.zeros_like(numbers), where=self._scale > _LIGHTEST
+        )
 
     def _published(self, deviation: float, outputs: int) -> Array:
         """ADMM eq. (16): D_m·ξ, ξ ~ N(0, σ²(D_mᵀD_m)⁻¹), as published.

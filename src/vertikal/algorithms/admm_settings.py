@@ -6,12 +6,15 @@ import math
 from typing import Any, Literal
 
 import msgspec
+import numpy.typing as npt
 
 from vertikal.algorithms.settings import SCALES
 from vertikal.errors import InputError
 from vertikal.losses.nonconvex import smooth_loss_named
 from vertikal.privacy.accountant import check_budget
 from vertikal.solvers.regularisers import REGULARISERS
+
+Array = npt.NDArray[Any]
 
 KERNELS = (None, "gaussian")
 MECHANISMS = ("row", "paper")
@@ -82,15 +85,14 @@ class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
                 )
             if self.scale is not None:
                 raise InputError.of(
-                    "scale", "None with privacy: a scaling depends on every row", self.scale
+                    "scale",
+                    "None with privacy: a scaling depends on every row (before fit, divide columns "
+                    "by numbers that everybody may know)",
+                    self.scale,
                 )
             if self.kernel is not None and self.bandwidth == "median":
                 raise InputError.of(
-                    "bandwidth", "a number with privacy: a median depends on the rows", "median"
-                )
-            if self.regression:
-                raise InputError.of(
-                    "privacy", "None for regression: targets are not bounded", "a budget"
+                    "bandwidth", "a number with privacy: a median depends on every row", "median"
                 )
 
     @property
@@ -102,6 +104,25 @@ class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse a δ at which showing one row in the open would count as private."""
         if self.privacy is not None and self.privacy.delta >= 1 / rows:
             raise InputError.of("delta", f"below 1 / rows = {1 / rows:.3g}", self.privacy.delta)
+
+    def check_labels(self, targets: Array, weights: Array) -> None:
+        """Refuse labels that a classifier cannot learn from; any finite number will do as a target.
+
+        An intercept that nothing penalises has no best value where only one class counts.
+        """
+        if self.regression:
+            return
+        strange = targets[(targets != 1) & (targets != -1)]
+        if strange.size:
+            raise InputError.of(
+                "labels", "-1 or 1 (write the two classes so)", float(strange.flat[0])
+            )
+        used = targets[weights > 0]
+        if not ((used > 0).any(axis=0) & (used < 0).any(axis=0)).all():
+            raise InputError(
+                "y must hold at least two classes in rows of positive weight, got one class; "
+                "give weight to rows of another class"
+            )
 
 
 def _is_number(value: Any) -> bool:

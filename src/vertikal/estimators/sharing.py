@@ -80,13 +80,12 @@ class SharingEstimator(FederatedEstimator):
 
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
-        if not self._regression:
-            _check_both_classes(targets, weights)
         assigned = self._assigned()
         tables = self._tables(X, assigned, varying=False)
         base, seed = self._randomness()
         settings = self._settings(tuple(tables), targets.shape[1], seed)
         settings.check_rows(len(targets))
+        settings.check_labels(targets, weights)
         budgets = self._budgets(settings)
         self._warn_of_published_noise(settings)
         job = secrets.token_hex(8)
@@ -214,13 +213,3 @@ class SharingEstimator(FederatedEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def _check_both_classes(targets: Array, weights: Array) -> None:
-    """An intercept that nothing penalises has no best value where only one class counts."""
-    used = targets[weights > 0]
-    if not ((used > 0).any(axis=0) & (used < 0).any(axis=0)).all():
-        raise InputError(
-            "y must hold at least two classes in rows of positive weight, got one class; "
-            "give weight to rows of another class"
-        )

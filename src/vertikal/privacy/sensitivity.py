@@ -12,6 +12,9 @@ u' = d'_iᵀx', v = d_iᵀx', w = d'_iᵀx all lie in [−b, b]. Add (u − u')�
 is −2uu' + (u + u')t + (u − t)v + (u' − t)w, affine in each of u, u', v, w and t, so largest at a
 corner, and no corner of [−b, b]⁵ exceeds 4b². It is attained (nearly) when many rows hold x = b·e
 in place and d_i = e becomes −e.
+
+With weights, Σ_j w_j(d_jᵀx − t_j)², the same steps have w_j before each row's terms and give
+‖√W(D·x − D'·x')‖² ≤ 4b²·w_i. So √(W/max w)·D·x is what moves by at most 2b. Weights are public.
 """
 
 from __future__ import annotations

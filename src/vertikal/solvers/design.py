@@ -47,6 +47,11 @@ class Design:
         if intercept:
             self.penalised[-1] = False
 
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of a row."""
+        return 1.0 if self._weights is None else float(self._weights.max())
+
     def forward(self, x: Array) -> Array:
         """D_m·x, (rows, outputs), for x (width, outputs)."""
         if not self.is_sparse:
@@ -76,7 +81,9 @@ class Design:
         return np.asarray(np.vstack((result, total)) if self._intercept else result)
 
     def gram(self) -> Array:
-        """D_mᵀWD_m, (width, width); for dense columns."""
+        """D_mᵀWD_m, (width, width); sparse columns are written out for it."""
+        if self.is_sparse:
+            return self.adjoint(self.forward(np.eye(self.width)))
         values = self.rooted(self._values)
         return np.asarray(values.T @ values)
 

@@ -5,8 +5,8 @@
 (the norm with the rows' weights, if they have any; Dᵀ below includes them.)
 D and c stay, so what is dear is done once: a Cholesky factor of λI + cDᵀD, or, with more columns
 than rows, of λI + cDDᵀ. Sparse columns are never multiplied out: conjugate gradients, begun at the
-last x. Regularisers with an l1 part take accelerated proximal steps. With a ``radius`` the minimum
-is taken over the ball ‖x‖ ≤ radius, by the eigenvalues of DᵀD.
+last x. Regularisers with an l1 part take accelerated proximal steps. Minima over a ball are in
+`vertikal.solvers.ball`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LeastSquares(Protocol):
         ...
 
 
-class _Following:
+class Following:
     """Solvers that need the targets themselves."""
 
     _curvature: float
@@ -51,12 +51,8 @@ class _Following:
         return self.solve(own - shared / self._curvature, x)
 
 
-def least_squares(
-    design: Design, regulariser: Regulariser, curvature: float, radius: float | None = None
-) -> LeastSquares:
-    """The solver that suits D, R and the ball; ``curvature`` is c."""
-    if radius is not None:
-        return BallSolver(design, regulariser, curvature, radius)
+def least_squares(design: Design, regulariser: Regulariser, curvature: float) -> LeastSquares:
+    """The solver that suits D and R; ``curvature`` is c."""
     if regulariser.absolute > 0:
         return ProximalSolver(design, regulariser, curvature)
     if design.is_sparse:
@@ -86,7 +82,7 @@ class PrimalCholesky:
         return np.asarray(cho_solve(self._factor, right, check_finite=False))
 
 
-class DualCholesky(_Following):
+class DualCholesky(Following):
     """x = cDᵀK⁻¹(t − 1b), K = λI + cDDᵀ, rows times √w.
 
     The intercept b makes the residuals sum to zero.
@@ -112,7 +108,7 @@ class DualCholesky(_Following):
         return np.asarray(x)
 
 
-class ConjugateGradients(_Following):
+class ConjugateGradients(Following):
     """(λI + cDᵀD)x = cDᵀt by products with D only, column by column of t."""
 
     def __init__(self, design: Design, regulariser: Regulariser, curvature: float) -> None:
@@ -142,7 +138,7 @@ class ConjugateGradients(_Following):
         return x
 
 
-class ProximalSolver(_Following):
+class ProximalSolver(Following):
     """Accelerated proximal gradient steps with restarts; the gradient is cDᵀ(Dx − t)."""
 
     def __init__(self, design: Design, regulariser: Regulariser, curvature: float) -> None:
@@ -178,45 +174,6 @@ class ProximalSolver(_Following):
             if float(np.abs(change).max(initial=0.0)) <= _PROX_TOLERANCE * max(size, 1e-12):
                 break
         return x
-
-
-class BallSolver(_Following):
-    """The minimum over ‖x‖ ≤ radius of the l2 problem, for every column of the targets.
-
-    With DᵀD = V diag(e) Vᵀ the multiplier μ ≥ 0 of the ball enters as a larger ridge: x(μ) =
-    V (λ + ce + μ)⁻¹ Vᵀ cDᵀt, whose length falls with μ; the root is found by bisection.
-    """
-
-    def __init__(
-        self, design: Design, regulariser: Regulariser, curvature: float, radius: float
-    ) -> None:
-        self._design, self._curvature, self._radius = design, curvature, radius
-        eigenvalues, self._vectors = eigh(design.gram())
-        self._spectrum = curvature * np.maximum(eigenvalues, 0) + max(
-            regulariser.quadratic, _ROUNDING
-        )
-
-    def solve(self, targets: Array, start: Array) -> Array:
-        right = self._vectors.T @ (self._curvature * self._design.adjoint(targets))
-        x = np.empty_like(right)
-        for j in range(right.shape[1]):
-            x[:, j] = self._vectors @ self._column(right[:, j])
-        return np.asarray(x)
-
-    def _column(self, right: Array) -> Array:
-        inside = right / self._spectrum
-        if float(np.linalg.norm(inside)) <= self._radius:
-            return np.asarray(inside)
-        low, high = 0.0, float(np.linalg.norm(right)) / self._radius
-        for _ in range(200):
-            middle = (low + high) / 2
-            if float(np.linalg.norm(right / (self._spectrum + middle))) > self._radius:
-                low = middle
-            else:
-                high = middle
-            if high - low <= _ROUNDING * high:
-                break
-        return np.asarray(right / (self._spectrum + high))
 
 
 def largest_eigenvalue(design: Design) -> float:

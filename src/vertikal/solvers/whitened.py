@@ -16,7 +16,8 @@ class WhitenedOperator(FeatureOperator):
     """``columns`` is C (rows, width) as an operator, ``matrix`` W (width, width).
 
     ``gram`` is ΦᵀΦ/width on the landmarks, which stands for the covariance over many rows where a
-    preconditioner asks for it: these rows were drawn from all at random.
+    preconditioner asks for it: these rows were drawn from all at random. Weights that differ change
+    the covariance, so that it is taken from the rows themselves where enough of them count.
     """
 
     def __init__(self, columns: FeatureOperator, matrix: Array, gram: Array) -> None:
@@ -39,13 +40,25 @@ class WhitenedOperator(FeatureOperator):
         return np.asarray(self._matrix[:, columns].T @ self._columns.adjoint(residuals, rows))
 
     def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
-        if len(rows) >= self.width:
-            return np.array(self._gram[columns, columns]) * float(weights.sum())
+        many = len(rows) >= self.width
+        if many and not self._tell(weights):
+            return self._of_landmarks(weights, columns)
         raw = self._columns.gram(rows, weights)
         if raw is None:
-            return None
+            return self._of_landmarks(weights, columns) if many else None
         part = self._matrix[:, columns]
         return np.asarray(part.T @ raw @ part)
+
+    def _tell(self, weights: Array) -> bool:
+        """Whether weights differ, and as many rows count as there are features.
+
+        (Σw)²/Σw² is that number: few rows with nearly all the weight tell less than landmarks do.
+        """
+        total, squares = float(weights.sum()), float(np.square(weights).sum())
+        return bool(weights.min() < weights.max()) and total**2 >= self.width * squares
+
+    def _of_landmarks(self, weights: Array, columns: slice) -> Array:
+        return np.array(self._gram[columns, columns]) * float(weights.sum())
 
     def restricted(self, rows: Array) -> FeatureOperator:
         return WhitenedOperator(self._columns.restricted(rows), self._matrix, self._gram)
