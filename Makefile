@@ -17,7 +17,7 @@ $(BIN)/python:
 # Two stamps: what running needs, and what developing needs on top of it.
 .venv/.installed: pyproject.toml | $(BIN)/python
 	@echo "Installing vertikal into .venv (once)"
-	@$(PIP) -e ".[fast]"
+	@$(PIP) -e ".[fast,node]"
 	@touch $@
 
 .venv/.installed-dev: pyproject.toml | $(BIN)/python
@@ -25,7 +25,7 @@ $(BIN)/python:
 	@$(PIP) -e ".[fast,dev]"
 	@touch .venv/.installed $@
 
-demo: .venv/.installed  ## train on three parties in one process, and show who learned what
+demo: .venv/.installed  ## train with three processes over mutual TLS, and show who learned what
 	@$(BIN)/vertikal demo
 
 test: lint type pytest  ## lint, types, all but the slow tests, 100 % coverage of secure/ and mesh/

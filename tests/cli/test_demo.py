@@ -22,10 +22,22 @@ from vertikal.version import __version__
 
 OPTIONS = ["demo", "--rows", "1500", "--seed", "0"]
 # A job in the background of a shell, as a test may be, starts with the user's stop switched off.
-STOPPABLE = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from vertikal.cli import main; main()"
-)
+STOPPABLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+{before}
+from vertikal.__main__ import run
+run()
+"""
+# The user stops the program at the moment when it begins to load a certain module.
+STOP_AT = """
+import os, sys
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+"""
 LOADING = {"src", "href", "srcset", "data", "poster", "action", "xlink:href"}
 
 
@@ -146,10 +158,28 @@ def test_prints_the_ledger_and_the_warning(run: Result) -> None:
     assert "recover other parties' columns by statistical means" in words
 
 
-def test_shows_progress_of_each_party_on_standard_error(run: Result) -> None:
+def test_shows_each_party_on_standard_error(run: Result) -> None:
     for party in ("clinic", "imaging", "laboratory", "lender", "bank", "shop"):
-        assert re.search(rf"^{party} +phases", run.stderr, re.MULTILINE)
-    assert re.search(r"^lender +solve", run.stderr, re.MULTILINE)
+        assert re.search(rf"^│ {party} +│ done +│ .* MB │", run.stderr, re.MULTILINE)
+
+
+def test_the_settings_say_that_parties_were_processes(folder: Path, run: Result) -> None:
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Each party of this demonstration was a process of its own" in text
+    assert "processes, mutual TLS" in text
+
+
+def test_without_grpc_both_remedies_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    monkeypatch.delitem(sys.modules, "vertikal.mesh.network", raising=False)
+    monkeypatch.delitem(sys.modules, "vertikal.mesh.network_links", raising=False)
+    result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.fullmatch(
+        r"error: .*pip install 'vertikal\[node\]'; or .* --mesh local\n", result.stderr
+    )
 
 
 def test_says_where_the_report_is(run: Result, folder: Path) -> None:
@@ -169,12 +199,23 @@ def test_the_report_is_whole_and_loads_nothing(run: Result, folder: Path) -> Non
     assert "@import" not in text
 
 
-def test_again_as_a_process_without_colour(
+def test_again_in_threads_and_without_colour(
     run: Result, results: dict[str, Any], folder: Path
 ) -> None:
+    """Ring sums are exact: the mesh makes no difference, except to the seconds."""
     before = (folder / "report.html").stat().st_ino
     done = subprocess.run(
-        [sys.executable, "-m", "vertikal", *OPTIONS, "--out", "out", "--no-open-hint"],
+        [
+            sys.executable,
+            "-m",
+            "vertikal",
+            *OPTIONS,
+            "--mesh",
+            "local",
+            "--out",
+            "out",
+            "--no-open-hint",
+        ],
         cwd=folder.parent,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
         capture_output=True,
@@ -220,24 +261,56 @@ def test_a_folder_in_place_of_the_report_is_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r"error: --out must be .*report\.html.*\n", result.stderr)
 
 
-def test_the_users_stop_is_quiet(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", STOPPABLE, "demo", "--out", str(tmp_path / "out")],
+def stoppable(before: str, out: Path, temporary: Path) -> subprocess.Popen[str]:
+    """The demonstration as a process whose user can stop it; ``before`` is run first."""
+    temporary.mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-c", STOPPABLE.format(before=before), "demo", "--out", str(out)],
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "out").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    "module", ["vertikal.cli.group", "rich", "numpy", "sklearn", "vertikal.cli.demo_show"]
+)
+def test_the_users_stop_while_modules_load_is_quiet(tmp_path: Path, module: str) -> None:
+    process = stoppable(STOP_AT.format(module=module), tmp_path / "out", tmp_path / "temporary")
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (130, "", "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_users_stop_ends_every_party(tmp_path: Path) -> None:
+    process = stoppable("", tmp_path / "out", tmp_path / "temporary")
+    try:
+        until = time.monotonic() + 60
+        while len(parties := children_of(process.pid)) < 3:
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert "Aborted" not in errors
+    assert [pid for pid in parties if Path(f"/proc/{pid}").exists()] == []
     assert not (tmp_path / "out" / "report.html").exists()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes of parties that this one has started."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "run-party" in line]
 
 
 def test_version() -> None:

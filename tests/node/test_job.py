@@ -109,3 +109,32 @@ def test_a_table_that_is_not_there_and_a_party_that_is_not(folder):
     with pytest.raises(UnknownParty, match="'zoe' is not a party of this job"):
         job.read("zoe", folder)
     assert np.isfinite(job.timeout)
+
+
+PREDICTING = GOOD.replace('"bank.csv"', '"bank.csv"\ntest = "bank.test"').replace(
+    '"shop.csv"', '"shop.csv"\ntest = "shop.test"'
+)
+
+
+def test_rows_to_predict_have_the_columns_of_the_table(folder):
+    job = load(folder, PREDICTING)
+    assert job.predicts
+    assert job.digest != load(folder, GOOD).digest
+    table, _ = job.read("bank", folder)
+    for text in ("u,y\n7,0\n", "y,u\n0,7\n", "u\n7\n"):
+        (folder / "bank.test").write_text(text)
+        test = job.read_test("bank", folder, table)
+        assert (test.columns, test.block(slice(None)).tolist()) == (("u",), [[7.0]])
+    for text, said in (
+        ("v\n7\n", r"test of bank must be of the columns \('u',\), got \('v',\)"),
+        ("u\nnan\n", "column 'u' of party 'bank' must hold finite numbers"),
+    ):
+        (folder / "bank.test").write_text(text)
+        with pytest.raises(InputError, match=said):
+            job.read_test("bank", folder, table)
+
+
+def test_all_parties_predict_or_none(folder):
+    text = PREDICTING.replace('test = "shop.test"', "")
+    with pytest.raises(InputError, match=r"test must be named by all .*, got only by \['bank'\]"):
+        load(folder, text)

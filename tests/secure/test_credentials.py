@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import ssl
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from tests.conformance.networks import certificates, credentials, free_port, identity
+from tests.secure.test_identity import foreign, other_kind
 from vertikal.errors import (
     AgreementError,
     CertificateExpired,
@@ -17,7 +22,7 @@ from vertikal.errors import (
     SecrecyError,
     UnknownCertificate,
 )
-from vertikal.secure.credentials import Credentials
+from vertikal.secure.credentials import Credentials, key_as_file
 from vertikal.secure.identity import Certificate, Identity
 
 
@@ -108,49 +113,51 @@ def test_the_digest_is_of_names_and_keys():
     assert mine.digest(("a", "b")) != other.digest(("a", "b"))
 
 
-def serve_tls(identity, speak):
-    """A TLS server for one connection that says one byte, or hangs up."""
-    import ssl
-    import tempfile
-    from pathlib import Path
-
+@contextmanager
+def tls_server(key_pem, certificate_pem, speak=True):
+    """A TLS server that says one byte to each who connects, or hangs up; its address."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        files = Path(folder, "k"), Path(folder, "c")
-        identity.save(*files)
-        context.load_cert_chain(files[1], files[0])
+    with key_as_file(key_pem + certificate_pem) as file:
+        context.load_cert_chain(file)
     listener = socket.create_server(("127.0.0.1", 0))
+    shown = []
 
     def serve():
-        plain, _ = listener.accept()
-        # Whoever asks may hang up at any moment; that is none of this server's business.
-        with (
-            suppress(OSError),
-            listener,
-            plain,
-            context.wrap_socket(plain, server_side=True) as connection,
-        ):
-            if speak:
-                connection.sendall(b"x")
+        while True:
+            # Whoever asks may hang up at any moment; that is none of this server's business.
+            with suppress(ssl.SSLError, ConnectionError):
+                try:
+                    plain, _ = listener.accept()
+                except OSError:
+                    return
+                with plain, context.wrap_socket(plain, server_side=True) as connection:
+                    shown.append(connection.getpeercert(binary_form=True))
+                    if speak:
+                        connection.sendall(b"x")
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    return f"127.0.0.1:{listener.getsockname()[1]}", thread
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        # Closing alone would not wake a thread that waits in accept.
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(20.0)
+        assert not thread.is_alive()
 
 
-def explained(server, speak, mine=None):
-    address, thread = serve_tls(server, speak)
-    reason = (mine or credentials("b", "ab")).explain(address, "a")
-    thread.join(5.0)
-    return reason
+def explained(server, speak=True, mine=None):
+    with tls_server(server.private_pem, server.certificate.pem, speak) as address:
+        return (mine or credentials("b", "ab")).explain(address, "a")
 
 
 def test_why_tls_fails(monkeypatch):
-    assert explained(identity("a"), True) is None
-    hung_up = explained(identity("a"), False)
+    assert explained(identity("a")) is None
+    hung_up = explained(identity("a"), speak=False)
     assert isinstance(hung_up, UnknownCertificate)
     assert "hangs up on the certificate of 'b'" in str(hung_up)
-    shown = explained(Identity.create("a"), True)
+    shown = explained(Identity.create("a"))
     assert isinstance(shown, UnknownCertificate)
     assert "the certificate shown for 'a' has the fingerprint" in str(shown)
     mine = credentials("b", "ab")
@@ -159,10 +166,63 @@ def test_why_tls_fails(monkeypatch):
         raise CertificateExpired("old")
 
     monkeypatch.setattr(Certificate, "check_time", expired)
-    assert isinstance(explained(identity("a"), True, mine), CertificateExpired)
+    assert isinstance(explained(identity("a"), mine=mine), CertificateExpired)
     monkeypatch.setattr(Credentials, "_look", lambda self, pem, peer: None)
     assert isinstance(explained(identity("a"), False, mine), CertificateExpired)
     assert mine.explain(f"127.0.0.1:{free_port()}", "a") is None
+
+
+@pytest.mark.parametrize("kind", ["rsa", "p384", "ed25519"])
+def test_a_peer_with_another_kind_of_key_is_refused_by_name(kind):
+    key, pem = other_kind(kind, "a")
+    with pytest.raises(CertificateMismatch, match=r"shown for 'a' is not .* got another key"):
+        credentials("b", "ab").recognise(pem, "a")
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    with tls_server(private, pem) as address:
+        reason = credentials("b", "ab").explain(address, "a")
+    assert isinstance(reason, CertificateMismatch)
+    assert "got another key" in str(reason)
+
+
+def test_another_certificate_over_the_listed_key_is_named():
+    """The fingerprint is right, and TLS still does not accept it."""
+    again = foreign(identity("a")._key, identity("a")._key, ["a"])
+    with tls_server(identity("a").private_pem, again) as address:
+        reason = credentials("b", "ab").explain(address, "a")
+    assert isinstance(reason, CertificateMismatch)
+    assert "shows another certificate over its listed key" in str(reason)
+
+
+def test_a_stranger_is_not_shown_my_certificate(monkeypatch):
+    """Who answers in a party's place sees one connection, and no certificate on it."""
+    chains = []
+    load = ssl.SSLContext.load_cert_chain
+    stranger = Identity.create("a")
+    with tls_server(stranger.private_pem, stranger.certificate.pem) as address:
+        monkeypatch.setattr(
+            ssl.SSLContext, "load_cert_chain", lambda *a: chains.append(a) or load(*a)
+        )
+        assert credentials("b", "ab").explain(address, "a") is not None
+        assert chains == []
+    with tls_server(identity("a").private_pem, identity("a").certificate.pem) as address:
+        chains.clear()
+        assert credentials("b", "ab").explain(address, "a") is None
+        assert len(chains) == 1
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_key_lies_in_a_file_only_as_long_as_it_is_read(monkeypatch, in_memory):
+    if not in_memory:
+        monkeypatch.delattr(os, "memfd_create")
+    with key_as_file(b"secret") as name:
+        assert Path(name).read_bytes() == b"secret"
+        assert in_memory or Path(name).stat().st_mode & 0o077 == 0
+    with suppress(OSError):
+        assert Path(name).read_bytes() != b"secret"
 
 
 def test_a_connection_that_is_reset_was_refused_too():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from vertikal.errors import CertificateExpired, CertificateMismatch, InputError
@@ -49,8 +49,42 @@ def test_fingerprints_are_of_keys(bank):
     assert bank.certificate.fingerprint.startswith("sha256:")
     assert len(bank.certificate.fingerprint) == 7 + 64
     assert Identity.create("bank").certificate.fingerprint != bank.certificate.fingerprint
-    with pytest.raises(InputError, match="another key"):
-        fingerprint_of(rsa.generate_private_key(65537, 2048).public_key())
+
+
+KINDS = {
+    "rsa": lambda: rsa.generate_private_key(65537, 2048),
+    "p384": lambda: ec.generate_private_key(ec.SECP384R1()),
+    "ed25519": ed25519.Ed25519PrivateKey.generate,
+}
+
+
+def other_kind(kind, name):
+    """A key that is not of P-256, and a certificate over it, signed by itself."""
+    key = KINDS[kind]()
+    return key, foreign(key, key, [name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_of_another_kind_are_refused_by_name(bank, tmp_path, kind):
+    key, pem = other_kind(kind, "bank")
+    with pytest.raises(CertificateMismatch, match="over a key of P-256, got another key"):
+        Certificate.parse(pem)
+    with pytest.raises(CertificateMismatch, match="got another key"):
+        fingerprint_of(key.public_key())
+    good = bank.certificate
+    shown = Certificate("bank", pem, good.fingerprint, good.begins, good.expires)
+    with pytest.raises(CertificateMismatch, match="got another key"):
+        shown.verify(b"words", bank.sign(b"words"))
+    bank.save(*files(tmp_path))
+    files(tmp_path)[0].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    with pytest.raises((InputError, CertificateMismatch), match=r"of another kind|another key"):
+        Identity.load(*files(tmp_path))
 
 
 def test_a_signature_by_another_key_is_refused(bank):
@@ -96,7 +130,10 @@ def foreign(issuer_key, key, names):
         .serial_number(1)
         .not_valid_before(datetime.now(UTC))
         .not_valid_after(datetime.now(UTC) + timedelta(days=1))
-        .sign(issuer_key, hashes.SHA256())
+        .sign(
+            issuer_key,
+            None if isinstance(issuer_key, ed25519.Ed25519PrivateKey) else hashes.SHA256(),
+        )
         .public_bytes(serialization.Encoding.PEM)
     )
 

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.padding import Padding
 
-from vertikal.cli.demo_data import DataSet, breast_cancer, credit
-from vertikal.cli.demo_models import Comparison, Sweep, compare, sweep, warm_up
-from vertikal.cli.demo_recommender import show_recommender
-from vertikal.cli.demo_report import demo_page
-from vertikal.cli.tables import comparison_table, ledger_table, warning_panel
-from vertikal.errors import InputError
-from vertikal.reporting import seconds_text
-
-REPORT = "report.html"
-PLAIN_WIDTH = 110
+from vertikal.cli.loading import loading
 
 
 @click.command()
@@ -45,87 +31,27 @@ PLAIN_WIDTH = 110
     show_default=True,
     help="The same seed gives the same data and models; only the seconds differ.",
 )
+@click.option(
+    "--mesh",
+    type=click.Choice(["network", "local"]),
+    default="network",
+    show_default=True,
+    help="Parties as processes over mutual TLS, or as threads of this process.",
+)
 @click.option("--no-open-hint", is_flag=True, help="Do not say how to open the report.")
 @click.option(
     "--recommender",
     is_flag=True,
     help="Instead: a recommender on a small generated catalogue, printed; no report.",
 )
-def demo(out: Path, rows: int, seed: int, no_open_hint: bool, recommender: bool) -> None:
-    """Train on three simulated parties, compare, and show who learned what.
+def demo(out: Path, rows: int, seed: int, mesh: str, no_open_hint: bool, recommender: bool) -> None:
+    """Train with three parties, compare, and show who learned what.
 
-    Everything runs in this process; nothing is sent anywhere.
+    Each party is a process of its own on this machine; nothing is sent anywhere else.
     """
+    with loading():
+        from vertikal.cli import demo_show
     if recommender:
-        show_recommender(_console(), seed)
-        return
-    began = time.perf_counter()
-    _prepare(out)
-    console = _console()
-    with console.status("loading the inner loops (compiled once per installation)"):
-        warm_up()
-    cancer = _show(console, breast_cancer(), seed)
-    loans = _show(console, credit(rows, seed), seed)
-    with console.status("AUC against the number of directions"):
-        curve = sweep(loans.data, seed)
-    console.print(ledger_table(loans))
-    console.print(warning_panel(loans))
-    _write(out / REPORT, [cancer, loans], curve, seed)
-    took = seconds_text(time.perf_counter() - began)
-    console.print(f"\n{took} in all. Report: {escape(_shown(out / REPORT))}", soft_wrap=True)
-    if not no_open_hint:
-        address = (out / REPORT).resolve().as_uri()
-        console.print(f"Open it in a browser: {escape(address)}", soft_wrap=True)
-
-
-def _show(console: Console, data: DataSet, seed: int) -> Comparison:
-    """Say what is to be learned, train with progress bars, print the table."""
-    console.rule(f"[bold]{escape(data.title)}", align="left")
-    console.print(escape(data.story))
-    for party, columns in data.parties.items():
-        role = " (label party)" if party == data.label_party else ""
-        held = f"{party}{role}: {', '.join(columns)}"
-        console.print(Padding(escape(held), (0, 0, 0, 2)), style="dim")
-    comparison = compare(data, seed, verbose=True)
-    console.print()
-    console.print(comparison_table(comparison))
-    console.print()
-    return comparison
-
-
-def _console() -> Console:
-    """Standard output; where it is no terminal, wide enough for the tables."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        return console
-    return Console(highlight=False, width=max(PLAIN_WIDTH, console.width))
-
-
-def _prepare(out: Path) -> None:
-    """Make sure before any work that the report can be written."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise _unwritable(out, error) from error
-    if (out / REPORT).is_dir():
-        raise InputError(f"--out must be a folder for {REPORT}, got '{out}', where it is a folder")
-
-
-def _write(path: Path, comparisons: list[Comparison], curve: Sweep, seed: int) -> None:
-    try:
-        demo_page(comparisons, curve, seed).write(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or type(error).__name__
-    return InputError(f"--out must be a folder that can be written to, got '{path}': {reason}")
-
-
-def _shown(path: Path) -> str:
-    """Relative to the current directory where it lies inside."""
-    whole, here = path.resolve(), Path.cwd().resolve()
-    return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
+        demo_show.recommend(seed)
+    else:
+        demo_show.show(out, rows, seed, mesh, hint=not no_open_hint)

@@ -17,11 +17,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vertikal import FDSKLClassifier
 from vertikal.baselines import PooledKernelClassifier
 from vertikal.cli.demo_data import DataSet
-from vertikal.clock import Observer
+from vertikal.cli.demo_federated import FederatedRun, job_of, train
 from vertikal.kernels.random_features import FourierMap
+from vertikal.node.children import Tell
+from vertikal.node.progress import Report
 from vertikal.secure.ring import Ring
 
 Array = npt.NDArray[Any]
@@ -55,6 +56,7 @@ class Comparison:
     test_rows: int
     positives: float  # share of y = 1
     directions: int  # D
+    mesh: str
     models: list[ModelResult]
     objective: list[float]  # by iteration of the federated solver
     gradient: list[float]
@@ -91,21 +93,30 @@ class _Split:
         return _Split(self.X[:, columns], self.y, self.X_test[:, columns], self.y_test)
 
 
-def compare(data: DataSet, seed: int, verbose: bool | Observer = False) -> Comparison:
-    """Train the four models; ``verbose`` shows the progress of the federated one."""
+def federate(data: DataSet, seed: int, mesh: str, tell: Tell) -> FederatedRun:
+    """Train the federated model of a comparison; ``tell`` hears of its progress."""
+    return _federated(data, _Split.of(data, seed), DIRECTIONS, seed, mesh, tell)
+
+
+def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
+    """Train the other three models and set them beside the federated one."""
     split = _Split.of(data, seed)
     own = split.only(data.numbers()[data.label_party])
     kernel = _kernel(DIRECTIONS, seed)
-    federated = FDSKLClassifier(
-        data.numbers(), label_parties=data.label_party, verbose=verbose, **kernel
-    )
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     models = [
         _measure(
             f"{data.label_party} alone", PooledKernelClassifier(**kernel), own, "its own only"
         ),
         _measure("linear on all columns", linear, split, "all, pooled in the clear"),
-        _measure("federated kernel", federated, split, "all, as masked sums"),
+        _result(
+            "federated kernel",
+            federated.values,
+            split,
+            federated.seconds,
+            federated.bytes_sent,
+            "all, as masked sums",
+        ),
         _measure(
             "same kernel, pooled",
             PooledKernelClassifier(**kernel),
@@ -113,40 +124,49 @@ def compare(data: DataSet, seed: int, verbose: bool | Observer = False) -> Compa
             "all, pooled in the clear",
         ),
     ]
-    training = federated.shards_[data.label_party].training
+    training = federated.shard.training
     return Comparison(
         data=data,
         train_rows=len(split.y),
         test_rows=len(split.y_test),
         positives=float(data.y.mean()),
         directions=DIRECTIONS,
+        mesh=federated.mesh,
         models=models,
         objective=list(training.objective),
         gradient=list(training.gradient),
-        stages=federated.report_.rows(),
-        ledger=[
-            {"name": entry.disclosure.name, **row}
-            for entry, row in zip(
-                federated.ledger_.entries(), federated.ledger_.rows(), strict=True
-            )
-        ],
+        stages=federated.stages(),
+        ledger=[{"name": entry.disclosure.name, **entry.row()} for entry in federated.entries()],
         settings=_settings(federated, seed),
     )
 
 
 def sweep(data: DataSet, seed: int) -> Sweep:
-    """AUC of federated and pooled models with more and more directions."""
+    """AUC of federated and pooled models with more and more directions.
+
+    In threads of this process, whatever the mesh of the comparison: the shards are the same.
+    """
     split = _Split.of(data, seed)
     curve = Sweep([], [], [], [])
     for width in SWEEP:
-        kernel = _kernel(width, seed)
-        federated = FDSKLClassifier(data.numbers(), label_parties=data.label_party, **kernel)
-        pooled = PooledKernelClassifier(**kernel)
+        federated = _federated(data, split, width, seed, "local", _silent)
+        pooled = PooledKernelClassifier(**_kernel(width, seed)).fit(split.X, split.y)
         curve.directions.append(width)
-        curve.federated.append(_auc(federated.fit(split.X, split.y), split))
-        curve.pooled.append(_auc(pooled.fit(split.X, split.y), split))
-        curve.mesh_bytes.append(sum(federated.report_.bytes_sent.values()))
+        curve.federated.append(_auc(federated.values, split))
+        curve.pooled.append(_auc(pooled.decision_function(split.X_test), split))
+        curve.mesh_bytes.append(federated.bytes_sent)
     return curve
+
+
+def _federated(
+    data: DataSet, split: _Split, width: int, seed: int, mesh: str, tell: Tell
+) -> FederatedRun:
+    job = job_of(data, width, seed)
+    return train(data, job, split.X, split.y, split.X_test, mesh, tell)
+
+
+def _silent(report: Report) -> None:
+    pass
 
 
 def _kernel(width: int, seed: int) -> dict[str, Any]:
@@ -168,41 +188,46 @@ def _measure(name: str, model: Any, split: _Split, columns: str) -> ModelResult:
     began = time.perf_counter()
     model.fit(split.X, split.y)
     seconds = time.perf_counter() - began
-    values = model.decision_function(split.X_test)
+    return _result(name, model.decision_function(split.X_test), split, seconds, None, columns)
+
+
+def _result(
+    name: str, values: Array, split: _Split, seconds: float, mesh_bytes: int | None, columns: str
+) -> ModelResult:
     false, true, _ = roc_curve(split.y_test, values)
-    report = getattr(model, "report_", None)
     return ModelResult(
         name=name,
         # Positive values mean class 1 for all four, so one joint prediction serves both numbers.
         accuracy=float(np.mean((values > 0) == split.y_test)),
-        auc=float(roc_auc_score(split.y_test, values)),
+        auc=_auc(values, split),
         seconds=seconds,
-        mesh_bytes=None if report is None else sum(report.bytes_sent.values()),
+        mesh_bytes=mesh_bytes,
         columns=columns,
         roc=(false.tolist(), true.tolist()),
     )
 
 
-def _auc(model: Any, split: _Split) -> float:
-    return float(roc_auc_score(split.y_test, model.decision_function(split.X_test)))
+def _auc(values: Array, split: _Split) -> float:
+    return float(roc_auc_score(split.y_test, values))
 
 
-def _settings(model: FDSKLClassifier, seed: int) -> dict[str, str]:
+def _settings(run: FederatedRun, seed: int) -> dict[str, str]:
     """What was asked for, and what was found from the data, in words."""
-    settings = model.settings_
+    settings, training = run.shard.settings, run.shard.training
     return {
         "parties": ", ".join(settings.parties),
         "label party": ", ".join(settings.label_parties),
+        "mesh": {"network": "processes, mutual TLS", "local": "threads"}[run.mesh],
         "kernel": settings.kernel,
-        "bandwidth σ": f"{model.bandwidth_:.4g} ({settings.bandwidth})",
+        "bandwidth σ": f"{run.shard.bandwidth:.4g} ({settings.bandwidth})",
         "directions D": f"{settings.n_directions:,}, {settings.directions}",
         "bits of a phase": str(settings.ring_bits),
-        "masking": model.masking,
+        "masking": run.job.masking,
         "disclosure": settings.disclosure,
         "scaling": str(settings.scale),
         "loss": settings.loss,
-        "penalty λ": f"{model.penalty_:.3g} ({settings.penalty})",
+        "penalty λ": f"{training.penalty:.3g} ({settings.penalty})",
         "solver": f"{settings.solver}, tolerance {settings.tolerance:g}",
-        "iterations": str(model.n_iter_),
+        "iterations": str(training.iterations),
         "seed": str(seed),
     }

@@ -26,6 +26,15 @@ from vertikal.reporting import (
 
 PACKAGES = ("vertikal", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
 RESULTS_ID = "results"
+PARTIES_RAN = {
+    "network": (
+        "Each party of this demonstration was a process of its own that read its own columns, "
+        "connected to the others by mutual TLS; a party that only dials spoke to another such one "
+        "through the label party, encrypted from end to end."
+    ),
+    "local": "All parties of this demonstration ran as threads of one process.",
+}
+"""By mesh."""
 
 
 def demo_page(comparisons: Sequence[Comparison], curve: Sweep, seed: int) -> Page:
@@ -54,10 +63,9 @@ def _add_summary(page: Page, main: Comparison) -> None:
     alone, federated, pooled = (main.models[i] for i in (ALONE, FEDERATED, POOLED))
     page.add_text(
         "Several organisations hold different columns about the same people. None sends its "
-        "columns to another, and together they train a non-linear model. All parties of this "
-        "demonstration ran in one process, each with its own columns; what they sent one another "
-        "is what they would send between organisations. The headline numbers are those of the "
-        f"{main.data.title.lower()} data."
+        "columns to another, and together they train a non-linear model. "
+        f"{PARTIES_RAN[main.mesh]} What they sent one another is what they would send between "
+        f"organisations. The headline numbers are those of the {main.data.title.lower()} data."
     )
     page.add_facts(
         {
@@ -103,8 +111,8 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     page.add_figure(_roc_chart(comparison), "Up and to the left is better; the diagonal guesses.")
     page.add_figure(
         _stage_chart(comparison),
-        "Time of each party in training, by stage; waiting for others is included. The solver "
-        "runs at the label party.",
+        "Time of each party in training, by stage; waiting for others is included, starting the "
+        "party is not. The solver runs at the label party.",
     )
     page.add_figure(_objective_chart(comparison), "What the label party's solver minimises.")
     page.add_figure(_gradient_chart(comparison), "It stops when the gradient has shrunk enough.")
@@ -178,7 +186,8 @@ def _add_sweep(page: Page, main: Comparison, curve: Sweep) -> None:
     page.add_text(
         f"Each direction is one random feature of all columns together ({main.data.title.lower()} "
         "data). More of them follow the kernel more closely; traffic grows in proportion, and time "
-        "somewhat faster."
+        "somewhat faster. For these curves the parties ran as threads of one process, which gives "
+        "the same models."
     )
     ends = [curve.directions[0], curve.directions[-1]]
     alone, linear = ([main.models[i].auc] * 2 for i in (ALONE, LINEAR))

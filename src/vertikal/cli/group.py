@@ -12,11 +12,10 @@ import click
 
 from vertikal.cli.demo import demo
 from vertikal.cli.keygen import keygen
+from vertikal.cli.loading import INTERRUPTED
 from vertikal.cli.run import run, run_party
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
-
-INTERRUPTED = 130
 
 
 class OneLineErrors(click.Group):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
+from vertikal.cli.loading import loading
 from vertikal.errors import InputError
-from vertikal.node.job import Job
-from vertikal.node.progress import Report
-from vertikal.reporting import bytes_text, seconds_text
 from vertikal.version import __version__
+
+if TYPE_CHECKING:
+    from vertikal.node.job import Job
+    from vertikal.node.progress import Report
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -37,7 +35,10 @@ _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 @click.option("--reports", is_flag=True, hidden=True, help="Write reports instead of a table.")
 def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
     """Train the job in the file JOB with all its parties on this machine."""
-    from vertikal.node import launch
+    with loading():
+        from vertikal.cli.live_table import LiveTable
+        from vertikal.node import launch
+        from vertikal.node.job import Job
 
     ranked = any(name in os.environ for name in _RANKS)
     content = Job.load(job)
@@ -46,16 +47,19 @@ def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
         _run_rank(job, content, out, reports)
         return
     for name in content.names:
-        content.read(name, job.parent)  # nothing is started before every table is good
-    with LiveTable(content.names) as table:
+        # Nothing is started before every table is good.
+        table, _ = content.read(name, job.parent)
+        if content.predicts:
+            content.read_test(name, job.parent, table)
+    with LiveTable(content.names) as live:
         if mesh == "local":
-            launch.run_threads(content, job.parent, out, table.tell)
+            launch.run_threads(content, job.parent, out, live.tell)
         elif mesh == "network":
-            vanished = launch.run_processes(job, content, out, table.tell)
+            vanished = launch.run_processes(job, content, out, live.tell)
             for name in vanished:
                 click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
         else:
-            launch.run_ranks(job, content, out, table.tell)
+            launch.run_ranks(job, content, out, live.tell)
 
 
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
@@ -85,12 +89,13 @@ def run_party(
 ) -> None:
     """One party of a job, as `vertikal run` starts it."""
     from vertikal.mesh.network import NetworkMesh
+    from vertikal.node.children import end_with_parent, told_port
     from vertikal.node.federation import FederationFile
-    from vertikal.node.launch import end_with_parent
+    from vertikal.node.job import Job
+    from vertikal.node.progress import Report
     from vertikal.node.work import work
     from vertikal.secure.identity import Identity
 
-    end_with_parent()
     content = Job.load(job)
     members = FederationFile.load(federation)
     identity = Identity.load(key, certificate)
@@ -100,15 +105,23 @@ def run_party(
         raise InputError.of(
             "job", f"of the parties in the federation file {members.names}", content.names
         )
+    addresses = members.addresses()
+    for other, address in addresses.items():
+        if other != name and address is not None and address.endswith(":0"):
+            port = told_port(name, other, content.timeout)
+            addresses[other] = f"{address.removesuffix(':0')}:{port}"
+    end_with_parent()
     mesh = NetworkMesh(
         name,
-        members.addresses(),
+        addresses,
         members.credentials(identity),
         job=content.digest,
         version=__version__,
         deadline=content.timeout,
         bind=members.member(name).bind,
     )
+    if mesh.port is not None:
+        _print(Report(name, port=mesh.port))
     work(content, job.parent, mesh, out, _print)
 
 
@@ -120,51 +133,3 @@ def _print(report: Report) -> None:
 
 def _quiet(report: Report) -> None:
     pass
-
-
-class LiveTable:
-    """One line per party, drawn on standard error while the parties work."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._reports = {name: Report(name) for name in names}
-        self._lock = threading.Lock()
-        self._began = time.monotonic()
-        self._live = Live(
-            get_renderable=self.table,
-            console=Console(stderr=True, highlight=False),
-            refresh_per_second=4,
-        )
-
-    def __enter__(self) -> LiveTable:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def tell(self, report: Report) -> None:
-        with self._lock:
-            if report.party in self._reports:
-                self._reports[report.party] = report
-
-    def table(self) -> Table:
-        """The table as it stands."""
-        table = Table(title=f"{seconds_text(time.monotonic() - self._began)}", title_justify="left")
-        for column in ("party", "stage", "done", "how it goes", "in", "out", "waits for", "left"):
-            right = column in ("done", "in", "out", "left")
-            table.add_column(column, justify="right" if right else "left")
-        with self._lock:
-            reports = list(self._reports.values())
-        for report in reports:
-            left = report.time_left()
-            table.add_row(
-                report.party,
-                (report.ended[:60] or report.stage),
-                f"{report.done:,}" + (f" / {report.total:,}" if report.total else ""),
-                report.note[:56],
-                bytes_text(report.bytes_in),
-                bytes_text(report.bytes_out),
-                report.waits_for[:48],
-                "" if left is None else seconds_text(left),
-            )
-        return table

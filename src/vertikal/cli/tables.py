@@ -20,7 +20,7 @@ OPEN_WARNING = (
     'noise. But with disclosure "open" the label party ({label_party}) in the end holds the sums '
     "themselves: {directions} phases of each person. From these it can recover other parties' "
     "columns by statistical means (blind source separation), yes/no columns almost exactly, "
-    "although no column was ever sent. That suits simulations, such as this one, and the "
+    "although no column was ever sent. That suits experiments, such as this one, and the "
     "reproduction of papers. Between organisations, use it only where each owner would also show "
     "its columns to the label party."
 )

@@ -11,7 +11,9 @@
     [parties.bank]
     table = "bank.csv"
 
-The rows of all tables are the same people in the same order. ``secret_seed`` draws the parties'
+The rows of all tables are the same people in the same order. A party may also name a ``test`` table
+of other people, with the same columns; if all do, their values are predicted after training.
+``secret_seed`` draws the parties'
 private seeds from a number, so that a run can be repeated bit for bit: for experiments only, since
 whoever knows it knows every party's directions.
 """
@@ -43,6 +45,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     table: str
     label: str | None = None
+    test: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +67,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError.of("parties", "two at least", list(job.parties))
         if not 0 < job.timeout < 1e9:
             raise InputError.of("timeout", "a positive number of seconds", job.timeout)
+        given = [name for name, part in job.parties.items() if part.test is not None]
+        if given and len(given) < len(job.parties):
+            raise InputError.of("test", "named by all parties or by none", f"only by {given}")
         job.fdskl()
         return job
 
@@ -78,8 +84,16 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def digest(self) -> str:
         """What all parties must share; the names of files are each one's own business."""
-        bare = {name: Part("", part.label) for name, part in self.parties.items()}
+        bare = {
+            name: Part("", part.label, None if part.test is None else "")
+            for name, part in self.parties.items()
+        }
         return digest(msgspec.structs.replace(self, parties=bare))
+
+    @property
+    def predicts(self) -> bool:
+        """Whether there are rows to predict after training."""
+        return all(part.test is not None for part in self.parties.values())
 
     def fdskl(self) -> FdsklSettings:
         """The settings of the program, checked; AVFKAM's extend FDSKL's."""
@@ -111,9 +125,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def read(self, name: str, folder: Path) -> tuple[Table, Labels | None]:
         """The table of one party, relative to the job file's folder, and its labels."""
-        if name not in self.parties:
-            raise UnknownParty(f"{name!r} is not a party of this job; those are {self.names}")
-        part = self.parties[name]
+        part = self._part(name)
         titles, values = read_csv(folder / part.table, name)
         labels = None
         if part.label is not None:
@@ -128,6 +140,23 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError.of(f"table of {name}", "at least one column of features", "none")
         check_columns(table, varying=True)
         return table, labels
+
+    def read_test(self, name: str, folder: Path, like: Table) -> Table:
+        """The rows that one party is to predict; a column of labels among them is not looked at."""
+        part = self._part(name)
+        titles, values = read_csv(folder / str(part.test), name)
+        kept = [place for place, title in enumerate(titles) if title != part.label]
+        columns = tuple(titles[place] for place in kept)
+        if columns != like.columns:
+            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", columns)
+        table = Table(name, columns, values[:, kept])
+        check_columns(table, varying=False)
+        return table
+
+    def _part(self, name: str) -> Part:
+        if name not in self.parties:
+            raise UnknownParty(f"{name!r} is not a party of this job; those are {self.names}")
+        return self.parties[name]
 
     def _labels(self, name: str, column: np.ndarray[Any, Any]) -> Labels:
         if not np.isfinite(column).all():

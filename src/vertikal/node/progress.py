@@ -25,6 +25,7 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes_out: int = 0
     waits_for: str = ""
     ended: str = ""  # "", "done" or the error
+    port: int | None = None  # where this party listens, said once
 
     def time_left(self) -> float | None:
         """Seconds to the end of the stage, at the pace so far."""

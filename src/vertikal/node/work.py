@@ -1,61 +1,87 @@
-"""One party's work in a job, whatever mesh it has: read, train, write the shard, say good-bye."""
+"""One party's work in a job, whatever mesh it has: read, train, predict, write, say good-bye.
+
+Into the folder ``out`` go NAME.shard, which is the party's own secret, NAME.account.json (what left
+the party, and where time went), and at the first label party predictions.csv, if the job asks for
+predictions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from vertikal.algorithms import avfkam, fdskl
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
+from vertikal.data.tables import Table
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packet_mesh import PacketMesh
+from vertikal.node.account import Account, write_account
 from vertikal.node.job import Job
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.shard_file import write_shard
-from vertikal.party import Party, digest
+from vertikal.party import Labels, Party, digest
 from vertikal.version import __version__
 
 Tell = Callable[[Report], None]
 FAREWELL = 5.0
 """Seconds that a party which failed takes to tell the others why."""
+PREDICTIONS = "predictions.csv"
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What a party works with."""
+
+    job: Job
+    settings: FdsklSettings
+    mesh: Mesh
+    reporter: Reporter
+
+    def party(
+        self,
+        table: Table,
+        labels: Labels | None,
+        run: str,
+        keep: Callable[[Shard], None] = lambda shard: None,
+    ) -> Party:
+        return Party(
+            self.mesh,
+            table,
+            label_parties=self.job.label_parties,
+            labels=labels,
+            secret=self.job.secret(self.mesh.me),
+            job=f"{self.job.digest}/{run}",
+            settings=digest(self.settings),
+            version=__version__,
+            masking=self.job.masking,
+            shape=self.job.shape,
+            observer=self.reporter,
+            keep=keep,
+        )
 
 
 def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Shard:
     """Run the program at this party; on failure the others are told before the error is raised."""
     reporter = Reporter(mesh, tell)
-
-    def keep(shard: Shard) -> None:
-        if out is not None:
-            write_shard(shard, out / f"{mesh.me}.shard")
-
     try:
         table, labels = job.read(mesh.me, folder)
-        settings = job.fdskl()
+        test = job.read_test(mesh.me, folder, table) if job.predicts else None
+        if isinstance(mesh, PacketMesh):
+            reporter.begin(mesh.me, "connect", None)
+            mesh.connect()
+        bench = _Bench(job, job.fdskl(), mesh, reporter)
         # One BLAS thread: the parties themselves are what runs in parallel on this machine.
         with threadpool_limits(1, "blas"):
-            party = Party(
-                mesh,
-                table,
-                label_parties=job.label_parties,
-                labels=labels,
-                secret=job.secret(mesh.me),
-                job=job.digest,
-                settings=digest(settings),
-                version=__version__,
-                masking=job.masking,
-                shape=job.shape,
-                observer=reporter,
-                keep=keep,
-            )
-            if isinstance(settings, AvfkamSettings):
-                shard = avfkam.train(party, settings)
-            else:
-                shard = fdskl.train(party, settings)
-        keep(shard)
+            shard = _train(bench, table, labels, out)
+            if test is not None:
+                _predict(bench, shard, test, out)
     except BaseException as error:
         words = _words(error)
         mesh.fail(words)
@@ -68,6 +94,28 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
     if isinstance(mesh, PacketMesh):
         mesh.stop()
     return shard
+
+
+def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None) -> Shard:
+    def keep(shard: Shard) -> None:
+        if out is not None:
+            write_shard(shard, out / f"{bench.mesh.me}.shard")
+
+    party = bench.party(table, labels, "train", keep)
+    if isinstance(bench.settings, AvfkamSettings):
+        shard = avfkam.train(party, bench.settings)
+    else:
+        shard = fdskl.train(party, bench.settings)
+    keep(shard)
+    if out is not None:
+        write_account(Account.of(party), out / f"{party.name}.account.json")
+    return shard
+
+
+def _predict(bench: _Bench, shard: Shard, test: Table, out: Path | None) -> None:
+    values = fdskl.predict(bench.party(test, None, "predict"), shard)
+    if values is not None and out is not None:
+        np.savetxt(out / PREDICTIONS, values, "%.17g", ",", header="value", comments="")
 
 
 def _words(error: BaseException) -> str:

@@ -39,6 +39,18 @@ class Entry:
     frames: int
     bytes: int
 
+    def row(self) -> dict[str, Any]:
+        """As a plain dictionary, for a data frame or JSON."""
+        return {
+            "sender": self.sender,
+            "receiver": self.receiver,
+            "what": self.disclosure.what,
+            "masked": self.disclosure.masked,
+            "frames": self.frames,
+            "bytes": self.bytes,
+            "learns": self.disclosure.learns,
+        }
+
 
 @dataclass
 class Ledger:
@@ -82,19 +94,8 @@ class Ledger:
         return list(dict.fromkeys(entry.disclosure for entry in self.entries()))
 
     def rows(self) -> list[dict[str, Any]]:
-        """The entries as plain dictionaries, for a data frame or JSON."""
-        return [
-            {
-                "sender": entry.sender,
-                "receiver": entry.receiver,
-                "what": entry.disclosure.what,
-                "masked": entry.disclosure.masked,
-                "frames": entry.frames,
-                "bytes": entry.bytes,
-                "learns": entry.disclosure.learns,
-            }
-            for entry in self.entries()
-        ]
+        """The entries as plain dictionaries."""
+        return [entry.row() for entry in self.entries()]
 
     def __str__(self) -> str:
         lines = []

@@ -7,10 +7,12 @@ them on can neither read what two parties say to each other nor put itself betwe
 from __future__ import annotations
 
 import hashlib
+import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -24,6 +26,7 @@ from vertikal.errors import (
     CertificateExpired,
     CertificateMismatch,
     IdentityError,
+    InputError,
     SecrecyError,
     UnknownCertificate,
     UnknownParty,
@@ -113,8 +116,14 @@ class Credentials:
         return server_name(peer)
 
     def recognise(self, certificate: bytes, claimed: str) -> None:
-        shown = Certificate.parse(certificate)
         listed = self._listed(claimed)
+        try:
+            shown = Certificate.parse(certificate)
+        except (InputError, CertificateMismatch) as error:
+            raise CertificateMismatch(
+                f"what was shown for {claimed!r} is not the certificate that the federation file "
+                f"lists, {listed.fingerprint}: {error}"
+            ) from None
         if shown.fingerprint == listed.fingerprint:
             return
         owners = [
@@ -131,33 +140,48 @@ class Credentials:
         )
 
     def explain(self, address: str, peer: str) -> IdentityError | None:
-        """Try TLS once by other means than the mesh's, only to see what it objects to."""
-        host, _, port = address.rpartition(":")
+        """Try TLS by other means than the mesh's, only to see what it objects to.
+
+        First without a certificate of mine, to look at the one that is shown; then, if that is the
+        listed one, as the mesh does it: verified, and with mine. Nothing is sent either time.
+        """
         try:
-            with (
-                socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain,
-                self._probe().wrap_socket(plain) as connection,
-            ):
+            with self._connected(address, _looking(), None) as connection:
                 raw = connection.getpeercert(binary_form=True) or b""
-                refusal = self._look(ssl.DER_cert_to_PEM_cert(raw).encode(), peer)
+            refusal = self._look(ssl.DER_cert_to_PEM_cert(raw).encode(), peer)
+            if refusal is not None:
+                return refusal
+            with self._connected(address, self._verifying(peer), server_name(peer)) as connection:
                 # A listening party that accepts my certificate speaks first; one that does not
                 # hangs up without a word.
-                if refusal is None and not self._hears(connection):
-                    refusal = self._refused(address, peer)
-                return refusal
+                return None if self._hears(connection) else self._refused(address, peer)
+        except ssl.SSLCertVerificationError as error:
+            return CertificateMismatch(
+                f"{peer} at {address} shows another certificate over its listed key "
+                f"({error.verify_message}); replace its entry in the federation file by the new one"
+            )
         except OSError:
             return None
 
-    def _probe(self) -> ssl.SSLContext:
+    @staticmethod
+    @contextmanager
+    def _connected(
+        address: str, context: ssl.SSLContext, name: str | None
+    ) -> Iterator[ssl.SSLSocket]:
+        host, _, port = address.rpartition(":")
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=name) as connection,
+        ):
+            yield connection
+
+    def _verifying(self, peer: str) -> ssl.SSLContext:
+        """As the mesh connects: only the listed certificate of ``peer`` will do."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        # Nothing is sent over this connection: the certificate is looked at below.
-        context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
-        with tempfile.TemporaryDirectory() as folder:
-            files = Path(folder, "key"), Path(folder, "certificate")
-            self._identity.save(*files)
-            context.load_cert_chain(files[1], files[0])
+        context.load_verify_locations(cadata=self._listed(peer).pem.decode())
+        with key_as_file(self._identity.private_pem + self._identity.certificate.pem) as file:
+            context.load_cert_chain(file)
         return context
 
     def _look(self, pem: bytes, peer: str) -> IdentityError | None:
@@ -192,6 +216,35 @@ class Credentials:
                 f"{name!r} is not in the federation file; listed are {sorted(self._certificates)}"
             )
         return self._certificates[name]
+
+
+def _looking() -> ssl.SSLContext:
+    """For seeing a certificate, whatever it is: it is judged afterwards, and nothing is sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+@contextmanager
+def key_as_file(pem: bytes) -> Iterator[str]:
+    """The name of a file with a private key, for a library that reads nothing else.
+
+    Where the system has files that lie in memory only, the key does not touch a disk.
+    """
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("key", os.MFD_CLOEXEC)
+        with os.fdopen(number, "wb") as file:
+            file.write(pem)
+            file.flush()
+            yield f"/proc/self/fd/{number}"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "key")
+        path.touch(0o600)
+        path.write_bytes(pem)
+        yield str(path)
 
 
 def _nonce(lane: int, number: int) -> bytes:

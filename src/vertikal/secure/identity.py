@@ -47,7 +47,11 @@ class Certificate:
 
     @classmethod
     def parse(cls, pem: bytes) -> Certificate:
-        """Read a certificate that `Identity.create` made; InputError for anything else."""
+        """Read a certificate that `Identity.create` made.
+
+        InputError for what is no such certificate, CertificateMismatch for one over another kind of
+        key.
+        """
         try:
             parsed = x509.load_pem_x509_certificate(pem)
             common = parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -84,8 +88,7 @@ class Certificate:
         """CertificateMismatch unless the key of this certificate signed ``message``."""
         key = x509.load_pem_x509_certificate(self.pem).public_key()
         try:
-            assert isinstance(key, ec.EllipticCurvePublicKey)
-            key.verify(signature, message, _SIGNATURE)
+            _on_curve(key).verify(signature, message, _SIGNATURE)
         except InvalidSignature:
             raise CertificateMismatch(
                 f"a message in the name of {self.name!r} was not signed by the key that the "
@@ -94,13 +97,22 @@ class Certificate:
 
 
 def fingerprint_of(key: object) -> str:
-    """SHA-256 of the public key in its standard form: the same for all certificates over it."""
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise InputError("certificate must be one that `vertikal keygen` made, got another key")
-    raw = key.public_bytes(
+    """SHA-256 of a P-256 public key in its standard form: the same for all certificates over it."""
+    raw = _on_curve(key).public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return _SCHEME + hashlib.sha256(raw).hexdigest()
+
+
+def _on_curve(key: object) -> ec.EllipticCurvePublicKey:
+    """The key, if it is one of P-256: the only ones that `Identity.create` makes."""
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return key
+    kind = type(key).__name__.lstrip("_").removesuffix("PublicKey")
+    raise CertificateMismatch(
+        "certificate must be one that `vertikal keygen` made, over a key of P-256, got another "
+        f"key ({kind})"
+    )
 
 
 @dataclass(frozen=True)
@@ -155,12 +167,16 @@ class Identity:
             key = serialization.load_pem_private_key(raw, None)
         except (ValueError, TypeError):
             raise InputError(f"key file {key_file.name!r} must hold a private key (PEM)") from None
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise InputError(
+                f"key file {key_file.name!r} must hold a key that `vertikal keygen` made, got one "
+                "of another kind"
+            )
         if fingerprint_of(key.public_key()) != certificate.fingerprint:
             raise CertificateMismatch(
                 f"key file {key_file.name!r} is not the key of the certificate of "
                 f"{certificate.name!r}; both are made by one `vertikal keygen`"
             )
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
         return cls(certificate, _private_bytes(key), key)
 
     def save(self, key_file: Path, certificate_file: Path) -> None:

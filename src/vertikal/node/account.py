@@ -1,0 +1,48 @@
+"""The account of one party's training, as a JSON file: what left the party, and where time went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from vertikal.clock import Stage
+from vertikal.errors import InputError
+from vertikal.party import Party
+from vertikal.privacy.ledger import Entry
+
+
+class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One party's ledger and the stages of its clock."""
+
+    party: str
+    ledger: tuple[Entry, ...]
+    stages: dict[str, Stage]
+
+    @classmethod
+    def of(cls, party: Party) -> Account:
+        return cls(party.name, tuple(party.ledger.entries()), party.clock.stages)
+
+    @property
+    def seconds(self) -> float:
+        """Over all stages; waiting for others is included."""
+        return sum(stage.seconds for stage in self.stages.values())
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(stage.bytes_sent for stage in self.stages.values())
+
+
+def write_account(account: Account, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(account)) + b"\n")
+
+
+def read_account(path: Path) -> Account:
+    """The account in this file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Account)
+    except OSError as error:
+        raise InputError(f"account {path.name!r} cannot be read: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"account {path.name!r} is not an account: {error}") from None
