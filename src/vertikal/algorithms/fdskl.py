@@ -23,6 +23,7 @@ from vertikal.algorithms.bandwidth import agree_on_bandwidth
 from vertikal.algorithms.hidden import HiddenPass, hidden_predictions
 from vertikal.algorithms.landmarks import keep_landmarks, whiten
 from vertikal.algorithms.phases import PhasePass
+from vertikal.algorithms.sealed import sealed_predictions, train_square
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.data.prepare import learn_scaling
@@ -77,6 +78,13 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
     shard = Shard(
         party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
     )
+    if settings.hides:
+        settings.check_memory(rows)
+    if settings.seals:
+        own = party.labels
+        if own is not None:
+            shard, own = _standardised(shard, own)
+        return train_square(party, shard, own)
     shard = keep_landmarks(party, shard)
     kept = settings.cached_rows(rows)
     serving = settings.hides or kept < rows
@@ -109,7 +117,7 @@ def predict(party: Party, shard: Shard) -> Array | None:
     predictions = np.empty((rows, shard.settings.outputs))
     sums = LabelSums(party, shard.settings)
     with party.clock.stage("predict", rows):
-        ours = hidden_predictions if shard.settings.hides else _open_predictions
+        ours = PREDICTIONS[shard.settings.disclosure]
         for where, partial in ours(party, shard):
             total = sums.to(party.leader, partial)
             if total is not None:
@@ -123,6 +131,13 @@ def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array
     for where, mine in phases.stream(np.arange(party.table.rows)):
         if mine is not None and shard.coefficients is not None:
             yield where, phases.own.decode(mine, np.float64) @ shard.coefficients
+
+
+PREDICTIONS = {
+    "open": _open_predictions,
+    "values": hidden_predictions,
+    "sealed": sealed_predictions,
+}
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:

@@ -42,6 +42,9 @@ class Shard:
     bandwidth: float
     seed: bytes = field(repr=False)
     coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
+    coefficient_share: Array | None = None
+    """Sealed: (D, outputs) ring elements at the label party and at the helper; their sum is the
+    coefficients, and neither says anything by itself."""
     landmarks: Mapping[str, Array] = field(default_factory=dict, repr=False)
     """With landmark features: this party's own coordinates of them, by the label party's block."""
     constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
