@@ -35,20 +35,27 @@ from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
 from vertikal.secure.open_sum import OpenSum
 from vertikal.secure.pads import PaddedSum, group_name
 from vertikal.secure.roles import Roles
+from vertikal.secure.sealed_features import MATRIX_BITS as SEALED_BITS
+from vertikal.secure.sealed_features import AgreedSealed, SealedFeatures
 from vertikal.secure.two_trees import TwoTreesSum
 
 Array: TypeAlias = npt.NDArray[Any]
 Hidden: TypeAlias = HiddenFeatures
 HiddenBlock: TypeAlias = Agreed
+Sealed: TypeAlias = SealedFeatures
+SealedBlock: TypeAlias = AgreedSealed
 
 __all__ = [
     "MASKINGS",
     "NOISE_DISTANCE",
     "NOISE_LOG_RATIO",
+    "SEALED_BITS",
     "Hidden",
     "HiddenBlock",
     "Labels",
     "Party",
+    "Sealed",
+    "SealedBlock",
     "digest",
 ]
 
@@ -335,16 +342,39 @@ class Party:
         All parties call it in step, for each owner. ``disclosures`` has one entry per kind of
         message (`hidden_features.STEPS`). Each call has seeds and pads of its own.
         """
-        number = self._hidden.get(owner, 0)
-        self._hidden[owner] = number + 1
-        roles = Roles(owner, helper, dealer, self.parties, str(number))
         return HiddenFeatures(
             self._mesh,
             self._keys,
-            roles,
+            self._roles(owner, helper, dealer),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
         )
+
+    def sealed_features(
+        self,
+        owner: str,
+        helper: str,
+        dealer: str,
+        agreed: AgreedSealed,
+        disclosures: Mapping[str, Disclosure],
+    ) -> Sealed:
+        """This party's part in features and vectors that ``owner`` and ``helper`` only share.
+
+        As `hidden_features`, with `sealed_features.STEPS`.
+        """
+        return SealedFeatures(
+            self._mesh,
+            self._keys,
+            self._roles(owner, helper, dealer),
+            agreed,
+            lambda step: self._mesh.under(disclosures[step]),
+        )
+
+    def _roles(self, owner: str, helper: str, dealer: str) -> Roles:
+        """The roles of a run of its own: no seed or pad comes again in the next."""
+        number = self._hidden.get(owner, 0)
+        self._hidden[owner] = number + 1
+        return Roles(owner, helper, dealer, self.parties, str(number))
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
         """Without masks a sum shows every summand to its receiver, and is booked as open."""

@@ -101,6 +101,8 @@ def test_the_ledger_names_who_gets_what():
         if entry.disclosure.name != "agreement"
     }
     assert routes == {
+        ("post", "bank", "dealer's keys"),
+        ("post", "shop", "dealer's keys"),
         ("phone", "shop", "phase shares"),
         ("post", "shop", "correlation"),
         ("bank", "shop", "opening"),
@@ -184,7 +186,7 @@ def test_two_parties_with_a_dealer_that_has_no_columns():
     # Other offsets, so another draw of the same model; predictions of either kind agree roughly.
     assert np.corrcoef(model.decision_function(NEW), pooled.decision_function(NEW))[0, 1] > 0.6
     sent = {e.disclosure.name for e in model.ledger_.entries() if e.sender == "notary"}
-    assert sent == {"agreement", "distances", "correlation", "product masks"}
+    assert sent == {"agreement", "distances", "dealer's keys", "correlation", "product masks"}
 
 
 def test_the_solver_stops_where_the_agreed_passes_end():

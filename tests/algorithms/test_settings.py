@@ -35,7 +35,7 @@ REFUSED = [
     ("ring_bits", "8", "one of 8, 16, 32, got '8'"),
     ("ring_bits", 8.0, "one of 8, 16, 32, got 8.0"),
     *(
-        ("bandwidth", value, "a positive number or 'median', got ")
+        ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
         for value in (0, -1.0, float("nan"), float("inf"), "mean", True, None)
     ),
     *(

@@ -51,7 +51,7 @@ PARAMETERS = [
     ("ring_bits", 8.0, "one of 8, 16, 32"),
     *(("penalty", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
     *(
-        ("bandwidth", value, "a positive number or 'median'")
+        ("bandwidth", value, "a positive number, 'median' or 'mean'")
         for value in (0, -2.0, NAN, INFINITY, "mean", None)
     ),
     *(("n_directions", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),

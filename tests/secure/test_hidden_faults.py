@@ -146,7 +146,7 @@ def test_a_silent_dealer_is_named_within_the_deadline():
 @pytest.mark.parametrize(("step", "name"), [("dealt", "tim"), ("answer", "hal")])
 def test_a_wrong_shape_is_refused(step, name):
     def widen(part):
-        link = part._product._dealt if name == "tim" else part._product._to_owner
+        link = part._product._dealing if name == "tim" else part._product._to_owner
         send = link.send
 
         def wrong(what, values):
@@ -164,7 +164,7 @@ def test_a_correlation_for_rows_that_comes_again():
     """A dealer whose seeds stand still sends the same corrections under fresh pads."""
 
     def stuck(part):
-        cosines = part._cosines
+        cosines = part._cosines._cosines
         first = cosines._shares.take((8, WIDTH), np.uint64)
         half = cosines._halves.take((8, WIDTH), np.uint8)
         for sequence, values in (
@@ -185,7 +185,7 @@ def test_a_correlation_for_rows_that_comes_again():
 def test_a_correlation_for_a_product_that_comes_again():
     def stuck(part):
         dealt = np.arange(ROWS, dtype=np.uint64)[:, None]
-        part._product.deal = lambda *args: part._product._dealt.send("dealt", dealt.copy())
+        part._product.deal = lambda *args: part._product._dealing.send("dealt", dealt.copy())
 
     session = hide(
         PHASES, lambda hidden: [forward(hidden) for _ in range(2)], meddle={"tim": stuck}

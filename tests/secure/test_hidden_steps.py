@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
+from vertikal.secure.dealing import Dealing, dealt_keys, draw_keys
 from vertikal.secure.phase_shares import PhaseShares
 from vertikal.secure.private_product import KINDS, OPENED_BITS, PrivateProduct
 from vertikal.secure.ring import Ring
@@ -21,7 +24,15 @@ from vertikal.secure.trigonometric import TrigonometricShares
 from vertikal.secure.truncation import FixedPoint
 
 SHAPE = (6, 5)
+KNOWN = draw_keys(ROLES)
+PREPARED = mock.Mock(keys=KNOWN)
+"""A dealer whose keys the test knows, too."""
 every_word = pytest.mark.parametrize("bits", [32, 64])
+
+
+def known_seeds(peer, what):
+    """What the dealer has in common with ``peer``, once more."""
+    return SeedSequence(dealt_keys("tim", KNOWN), peer, what, *ROLES.purpose)
 
 
 def at_roles(work):
@@ -67,13 +78,15 @@ def test_shares_of_the_cosine(bits, phase):
     def work(mesh, keys):
         if mesh.me == "sue":
             return None
+        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
         if mesh.me == "tim":
-            halves = [
-                SeedSequence(keys, peer, "trigonometric", "half", *ROLES.purpose)
-                for peer in ("ada", "hal")
-            ]
-            rho["tim"] = sum(half.take(SHAPE, phase) for half in halves)
-        shares = TrigonometricShares(mesh, keys, ROLES, 8 * np.dtype(phase).itemsize, fixed)
+            rho["tim"] = sum(
+                known_seeds(peer, "half").take(SHAPE, phase) for peer in ("ada", "hal")
+            )
+            dealing._stock = None  # its keys are known, its numbers are made now
+        shares = TrigonometricShares(
+            mesh, keys, ROLES, dealing, 8 * np.dtype(phase).itemsize, fixed
+        )
         mine = phases[mesh.me].copy()
         act = {
             "ada": shares.open_as_owner,
@@ -118,14 +131,15 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
     def work(mesh, keys):
         if mesh.me == "sue":
             return None
+        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
         if mesh.me == "tim":
             of = f"vectors/{kind}/{'all' if part_of is None else 'some'}/2"
-            vectors = SeedSequence(keys, "ada", "product", of, *ROLES.purpose)
+            vectors = known_seeds("ada", of)
             drawn["x"] = vectors.take((size, 2), dtype).tolist()
             drawn["u"] = vectors.take((length, 2), dtype).tolist()
-            masks = SeedSequence(keys, "hal", "product", "matrix", *ROLES.purpose)
-            drawn["y"] = masks.take(SHAPE, dtype).tolist()
-        part = PrivateProduct(mesh, keys, ROLES, SHAPE, dtype)
+            drawn["y"] = known_seeds("hal", "matrix").take(SHAPE, dtype).tolist()
+            dealing._stock = None
+        part = PrivateProduct(mesh, keys, ROLES, dealing, SHAPE, dtype)
         assert part.nbytes == own.nbytes
         if mesh.me == "ada":
             part.add_as_owner(own.copy())

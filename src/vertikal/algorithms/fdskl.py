@@ -21,8 +21,9 @@ import numpy.typing as npt
 from vertikal.algorithms.hidden import hidden_predictions
 from vertikal.algorithms.label_sums import LabelSums
 from vertikal.algorithms.phases import PhasePass
-from vertikal.algorithms.preparation import prepare_and_learn
+from vertikal.algorithms.preparation import begin, prepare_and_learn
 from vertikal.algorithms.schedules import learn_stochastically
+from vertikal.algorithms.sealed import sealed_predictions, train_square
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.algorithms.stochastic import Rule
@@ -44,6 +45,8 @@ Array = npt.NDArray[Any]
 
 def train(party: Party, settings: FdsklSettings) -> Shard:
     """The training program: returns this party's shard."""
+    if settings.seals:
+        return _train_sealed(party, settings)
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
         shard, labels = _standardised(shard, labels)
@@ -51,6 +54,14 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
         return by(party, shard, operator, labels)
 
     return prepare_and_learn(party, settings, learn)
+
+
+def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
+    """The square loss on shares: nobody sees a feature, a prediction or a coefficient."""
+    shard, labels = begin(party, settings), party.labels
+    if labels is not None:
+        shard, labels = _standardised(shard, labels)
+    return train_square(party, shard, labels)
 
 
 def predict(party: Party, shard: Shard) -> Array | None:
@@ -64,12 +75,12 @@ def predict(party: Party, shard: Shard) -> Array | None:
     group = tuple(name for name in shard.settings.label_parties if name not in missing)
     sums = LabelSums(party, group)
     with party.clock.stage("predict", rows):
-        ours = hidden_predictions if shard.settings.hides else _open_predictions
+        ours = PREDICTIONS[shard.settings.disclosure]
         for where, partial in ours(party, shard):
             total = sums.to(group[0], partial)
             if total is not None:
                 predictions[where] = total * shard.unit + shard.constant
-    return predictions if party.name == group[0] and shard.coefficients is not None else None
+    return predictions if party.name == group[0] and shard.learned else None
 
 
 def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
@@ -78,6 +89,13 @@ def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array
     for where, mine in phases.stream(np.arange(party.table.rows)):
         if mine is not None and shard.coefficients is not None:
             yield where, phases.own.decode(mine, np.float64) @ shard.coefficients
+
+
+PREDICTIONS = {
+    "open": _open_predictions,
+    "values": hidden_predictions,
+    "sealed": sealed_predictions,
+}
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:

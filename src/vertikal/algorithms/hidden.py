@@ -19,7 +19,6 @@ from vertikal.algorithms.directions import draw
 from vertikal.algorithms.phases import owned_block
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
-from vertikal.errors import InputError
 from vertikal.party import Hidden, HiddenBlock, Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.solvers.operator import ALL, FeatureOperator
@@ -35,7 +34,7 @@ SPAN_CELLS = 1 << 23
 FEWEST_ROWS = 8
 """Rows that a gradient must be about."""
 
-_NOTHING = "nothing: uniform to its receiver, whatever the data"
+NOTHING = "nothing: uniform to its receiver, whatever the data"
 
 
 def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> dict[str, Disclosure]:
@@ -50,22 +49,23 @@ def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> di
         "coefficients; no phase and no feature"
     )
     return {
+        "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
         "shares": Disclosure(
-            "phase shares", "phases under a mask of the label party's", _NOTHING, True
+            "phase shares", "phases under a mask of the label party's", NOTHING, True
         ),
         "correlation": Disclosure(
-            "correlation", "the helper's shares of random cosines and sines", _NOTHING, True
+            "correlation", "the helper's shares of random cosines and sines", NOTHING, True
         ),
-        "opening": Disclosure("opening", "phases under the dealer's mask", _NOTHING, True),
-        "difference": Disclosure("difference", "the helper's half, masked", _NOTHING, True),
+        "opening": Disclosure("opening", "phases under the dealer's mask", NOTHING, True),
+        "difference": Disclosure("difference", "the helper's half, masked", NOTHING, True),
         "requests": Disclosure(
             "requests",
             "which product the label party wants next, and of which rows",
             "helper and dealer learn how many products training takes, and which rows a batch has",
             masked=False,
         ),
-        "questions": Disclosure("questions", "coefficients or residuals, masked", _NOTHING, True),
-        "masks": Disclosure("product masks", "the dealer's masks of a product", _NOTHING, True),
+        "questions": Disclosure("questions", "coefficients or residuals, masked", NOTHING, True),
+        "masks": Disclosure("product masks", "the dealer's masks of a product", NOTHING, True),
         "answers": Disclosure("values", "products with the features, masked", learns, True),
     }
 
@@ -108,14 +108,6 @@ class HiddenPass:
 
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
         """Take part in the one pass over the training rows; the operator Φ at a label party."""
-        if kept < rows:
-            needed = rows * max(self._settings.widths().values()) * self._settings.hidden_bits
-            raise InputError.of(
-                "memory",
-                f"None or at least {needed // 8} bytes with "
-                f"disclosure={self._settings.disclosure!r}, where nothing is asked for again",
-                self._settings.memory,
-            )
         self.add(slice(0, rows))
         own = self._hidden.get(self._party.name)
         return None if own is None else HiddenOperator(own, self._settings.n_directions)

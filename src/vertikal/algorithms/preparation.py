@@ -24,20 +24,26 @@ from vertikal.solvers.whitened import WhitenedOperator
 Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
 
 
+def begin(party: Party, settings: FdsklSettings) -> Shard:
+    """The shard with this party's scaling, the agreed bandwidth and its secret seed."""
+    with party.clock.stage("prepare"):
+        scaling = learn_scaling(party.table, settings.scale)
+    with party.clock.stage("bandwidth"):
+        bandwidth = agree_on_bandwidth(party, settings, scaling)
+    if settings.hides:
+        settings.check_memory(party.table.rows)
+    return Shard(
+        party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
+    )
+
+
 def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
     """AVFKAM Algorithm 3: phases of all rows under each label party's own directions, then learn.
 
     ``learn`` runs at the label parties; the others serve passes where memory asks for it.
     """
-    with party.clock.stage("prepare"):
-        scaling = learn_scaling(party.table, settings.scale)
-    with party.clock.stage("bandwidth"):
-        bandwidth = agree_on_bandwidth(party, settings, scaling)
     rows = party.table.rows
-    shard = Shard(
-        party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
-    )
-    shard = keep_landmarks(party, shard)
+    shard = keep_landmarks(party, begin(party, settings))
     kept = settings.cached_rows(rows)
     if settings.asynchronous and kept < rows:
         raise InputError.of(

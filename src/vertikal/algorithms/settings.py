@@ -17,7 +17,7 @@ from vertikal.losses.pointwise import loss_named
 
 SOLVERS = ("exact", "dsg")
 FEATURE_MAPS = ("fourier", "landmarks")
-DISCLOSURES = ("open", "values")
+DISCLOSURES = ("open", "values", "sealed")
 HIDDEN_BITS = (32, 64)
 HIDDEN_RING_BITS = (8, 16)
 COARSE_TOLERANCE = 1e-2
@@ -36,7 +36,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
     parties: tuple[str, ...]
     label_parties: tuple[str, ...]
     kernel: str = "gaussian"
-    bandwidth: float | Literal["median"] = "median"
+    bandwidth: float | Literal["median", "mean"] = "median"
     n_directions: int = 2048
     penalty: float | Literal["auto"] = "auto"
     loss: str = "logistic"
@@ -79,7 +79,9 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
             ("hidden_bits", self.hidden_bits, HIDDEN_BITS),
         ):
             _one_of(name, value, allowed)
-        _number("bandwidth", self.bandwidth, "a positive number or 'median'", _positive, "median")
+        if self.bandwidth != "mean":
+            words = "a positive number, 'median' or 'mean'"
+            _number("bandwidth", self.bandwidth, words, _positive, "median")
         _number(
             "penalty", self.penalty, "a positive number or 'auto' (0.1 / rows)", _positive, "auto"
         )
@@ -155,6 +157,11 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         """Whether nobody sees a feature."""
         return self.disclosure != "open"
 
+    @property
+    def seals(self) -> bool:
+        """Whether nothing is opened but predictions."""
+        return self.disclosure == "sealed"
+
     def _check_hidden(self) -> None:
         level = f"with disclosure={self.disclosure!r}"
         if self.feature_map != "fourier":
@@ -171,7 +178,30 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
             raise InputError.of(
                 "precondition", f"False {level}: a block's covariance is not opened", True
             )
+        if self.seals:
+            self._check_sealed(level)
         self.assistants()
+
+    def _check_sealed(self, level: str) -> None:
+        for name, value, allowed in (
+            ("loss", self.loss, "square"),
+            ("solver", self.solver, "exact"),
+            ("hidden_bits", self.hidden_bits, 64),
+        ):
+            if value != allowed:
+                raise InputError.of(name, f"{allowed!r} {level}", value)
+        if self.bandwidth == "median":
+            raise InputError.of(
+                "bandwidth",
+                f"a number or 'mean' {level}: 'median' opens distances of rows",
+                "median",
+            )
+        if len(self.label_parties) > 1:
+            raise InputError.of(
+                "label_parties",
+                f"one {level}: coefficients are shared by it and the helper",
+                list(self.label_parties),
+            )
 
     def assistants(self) -> tuple[str, str]:
         """Helper and dealer: those named, or the first and the last feature party."""
@@ -201,7 +231,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
 
     def iterations(self) -> int:
         """How far the exact solver may go: as told, and within the passes that were agreed."""
-        if not self.hides:
+        if not self.hides or self.seals:
             return self.max_iterations
         fewest = min(self.passes(owner) for owner in self.label_parties)
         return max(1, min(self.max_iterations, fewest // self.outputs))
@@ -222,8 +252,23 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
             return rows
         # Landmark features are kept as single-precision kernel values, phases as they came.
         bits = 32 if self.feature_map == "landmarks" else self.ring_bits
-        bits = self.hidden_bits if self.hides else bits
+        bits = self.kept_bits() if self.hides else bits
         return min(rows, self.memory // (max(self.widths().values()) * (bits // 8)))
+
+    def kept_bits(self) -> int:
+        """Bits that a role keeps per row and direction where features are hidden."""
+        return 2 * self.hidden_bits if self.seals else self.hidden_bits
+
+    def check_memory(self, rows: int) -> None:
+        """Where features are hidden all rows are kept, since nothing is asked for again."""
+        if self.cached_rows(rows) < rows:
+            needed = rows * max(self.widths().values()) * self.kept_bits() // 8
+            raise InputError.of(
+                "memory",
+                f"None or at least {needed} bytes with disclosure={self.disclosure!r}, where "
+                "nothing is asked for again",
+                self.memory,
+            )
 
 
 def _positive(value: float) -> bool:

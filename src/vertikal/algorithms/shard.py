@@ -60,6 +60,9 @@ class Shard:
     bandwidth: float
     seed: bytes = field(repr=False)
     coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
+    coefficient_share: Array | None = None
+    """Sealed: (D, outputs) ring elements at the label party and at the helper; their sum is the
+    coefficients, and neither says anything by itself."""
     landmarks: Mapping[str, Array] = field(default_factory=dict, repr=False)
     """With landmark features: this party's own coordinates of them, by the label party's block."""
     constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
@@ -67,3 +70,8 @@ class Shard:
     threshold: float = 0.0
     """The prediction above which a row is of the second class."""
     training: Training = field(default_factory=Training)
+
+    @property
+    def learned(self) -> bool:
+        """Whether this party holds coefficients, or its share of them."""
+        return self.coefficients is not None or self.coefficient_share is not None

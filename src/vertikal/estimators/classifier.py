@@ -23,9 +23,10 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     label_parties : names, or a number, default: the first party
         Who holds the labels. Several of them share the coefficients.
     kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
-    bandwidth : number or "median"
+    bandwidth : number, "median" or "mean"
         σ of exp(−‖x−x'‖²/2σ²). "median" takes σ² = half the median squared distance of a sample of
-        pairs of rows, found by a secure sum.
+        pairs of rows, found by a secure sum; "mean" half their mean, for which the label party sees
+        no distance but that.
     n_directions : int
         D, the number of random features.
     penalty : number or "auto"
@@ -42,16 +43,17 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     feature_map : "fourier" or "landmarks"
         Random Fourier features, or Nyström's method with ``n_directions`` training rows as
         landmarks (Gaussian kernel only): a lower error for the same number, and another disclosure.
-    disclosure : "open" or "values"
+    disclosure : "open", "values" or "sealed"
         Who sees the features: "open" shows the summed phases to the label party that owns them;
         "values" shows nobody a phase or a feature, and the label party only f on the training rows
-        and the summed gradient in each pass.
+        and the summed gradient in each pass; "sealed" opens nothing but predictions (square loss,
+        one label party, ``max_iterations`` steps of fixed size).
     helper, dealer : names, or None
-        For "values": two parties without labels, by default the first and the last of them. A
-        dealer that is not one of the parties takes part without columns.
+        For "values" and "sealed": two parties without labels, by default the first and the last of
+        them. A dealer that is not one of the parties takes part without columns.
     hidden_bits : 64 or 32
         For "values": the words in which features are shared. 32 costs half, and rounds f to about
-        two decimals.
+        two decimals. "sealed" takes 64.
     max_passes : int or None
         For "values": how often f of any training row may be opened; None is a quarter of the
         directions.
@@ -72,7 +74,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     memory : bytes, a text like "2GB", or None
         How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
     tolerance, max_iterations
-        When the exact solver stops.
+        When the exact solver stops; sealed, how many steps it takes.
     timeout : seconds
         How long any party waits for a message of another.
     random_state : int, RandomState or None
@@ -105,7 +107,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         *,
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
-        bandwidth: float | Literal["median"] = "median",
+        bandwidth: float | Literal["median", "mean"] = "median",
         n_directions: int = 2048,
         penalty: float | Literal["auto"] = "auto",
         loss: str = "logistic",

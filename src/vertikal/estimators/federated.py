@@ -40,7 +40,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         *,
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
-        bandwidth: float | Literal["median"] = "median",
+        bandwidth: float | Literal["median", "mean"] = "median",
         n_directions: int = 2048,
         penalty: float | Literal["auto"] = "auto",
         loss: str = "logistic",

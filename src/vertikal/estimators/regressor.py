@@ -39,7 +39,7 @@ class FDSKLRegressor(RegressorMixin, FederatedKernelEstimator):
         *,
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
-        bandwidth: float | Literal["median"] = "median",
+        bandwidth: float | Literal["median", "mean"] = "median",
         n_directions: int = 2048,
         penalty: float | Literal["auto"] = "auto",
         loss: str = "square",

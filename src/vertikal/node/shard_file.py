@@ -16,6 +16,7 @@ from vertikal.data.prepare import Scaling
 from vertikal.errors import InputError
 
 _FLOAT = "<f8"
+_WORD = "<u8"
 
 
 class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +32,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bandwidth: float
     seed: bytes
     coefficients: _Array | None
+    coefficient_share: _Array | None
     landmarks: dict[str, _Array]
     constant: _Array
     unit: _Array
@@ -48,6 +50,7 @@ def write_shard(shard: Shard, path: Path) -> None:
         shard.bandwidth,
         shard.seed,
         None if shard.coefficients is None else _packed(shard.coefficients),
+        None if shard.coefficient_share is None else _packed(shard.coefficient_share, _WORD),
         {owner: _packed(points) for owner, points in shard.landmarks.items()},
         _packed(shard.constant),
         _packed(shard.unit),
@@ -73,6 +76,9 @@ def read_shard(path: Path) -> Shard:
             content.bandwidth,
             content.seed,
             None if content.coefficients is None else _unpacked(content.coefficients),
+            None
+            if content.coefficient_share is None
+            else _unpacked(content.coefficient_share, _WORD),
             {owner: _unpacked(points) for owner, points in content.landmarks.items()},
             _unpacked(content.constant),
             _unpacked(content.unit),
@@ -85,9 +91,9 @@ def read_shard(path: Path) -> Shard:
         raise InputError(f"shard file {path.name!r} is not a shard: {error}") from None
 
 
-def _packed(array: Any) -> _Array:
-    return _Array(array.shape, np.ascontiguousarray(array, _FLOAT).tobytes())
+def _packed(array: Any, dtype: str = _FLOAT) -> _Array:
+    return _Array(array.shape, np.ascontiguousarray(array, dtype).tobytes())
 
 
-def _unpacked(packed: _Array) -> Any:
-    return np.frombuffer(packed.data, _FLOAT).reshape(packed.shape).copy()
+def _unpacked(packed: _Array, dtype: str = _FLOAT) -> Any:
+    return np.frombuffer(packed.data, dtype).reshape(packed.shape).copy()

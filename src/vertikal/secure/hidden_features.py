@@ -11,8 +11,6 @@ adjoint product is about fewer rows than was agreed, since either would hand ove
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,21 +18,20 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import InputError, MeshError, SecrecyError
+from vertikal.errors import MeshError, SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
-from vertikal.secure.phase_shares import PhaseShares
+from vertikal.secure.cosine_shares import Booked, CosineShares
+from vertikal.secure.dealing import Dealing, Stock
 from vertikal.secure.private_product import KINDS, Part, PrivateProduct
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
-from vertikal.secure.trigonometric import TrigonometricShares
 from vertikal.secure.truncation import FixedPoint
 
 Array: TypeAlias = npt.NDArray[Any]
-Booked: TypeAlias = Callable[[str], AbstractContextManager[None]]
-"""Opens the ledger's entry for one of `STEPS`."""
 
 STEPS = (
+    "keys",
     "shares",
     "correlation",
     "opening",
@@ -76,20 +73,30 @@ class HiddenFeatures:
     """One party's part in one block; what it may call depends on its role."""
 
     def __init__(
-        self, mesh: Mesh, keys: PairKeys, roles: Roles, agreed: Agreed, booked: Booked
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        agreed: Agreed,
+        booked: Booked,
+        stock: Stock | None = None,
     ) -> None:
-        if agreed.phase_bits not in (8, 16):
-            raise InputError.of("ring_bits", "8 or 16 where phases are hidden", agreed.phase_bits)
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
-        self._shares = PhaseShares(mesh, keys, roles)
         self._fixed = FixedPoint(Ring(agreed.word_bits))
         self._tag = f"hidden/{roles.owner}/{roles.session}/request"
         self._opened = np.zeros(agreed.rows, np.int64)  # at H: forward products by row
+        dealing = None
         if mesh.me in roles.names:
+            with booked("keys"):
+                dealing = Dealing(mesh, keys, roles, stock)
             shape = (agreed.rows, agreed.width)
-            self._cosines = TrigonometricShares(mesh, keys, roles, agreed.phase_bits, self._fixed)
-            self._product = PrivateProduct(mesh, keys, roles, shape, self._fixed.ring.dtype)
+            self._product = PrivateProduct(
+                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype
+            )
+        self._cosines = CosineShares(
+            mesh, keys, roles, dealing, agreed.phase_bits, self._fixed, booked
+        )
 
     @property
     def nbytes(self) -> int:
@@ -98,23 +105,15 @@ class HiddenFeatures:
 
     def add(self, phases: Array) -> None:
         """Every party: the next block of rows, with its own phases, which are overwritten."""
-        me, roles = self._mesh.me, self._roles
-        if me == roles.dealer:
-            with self._booked("correlation"):
-                self._cosines.deal(phases)
-            self._product.add_as_dealer(len(phases))
-            return
-        with self._booked("shares"):
-            share = self._shares.share(phases)
-        if share is None:
-            return
-        with self._booked("opening"):
-            if me == roles.owner:
-                self._product.add_as_owner(self._cosines.open_as_owner(share))
-                return
-            cosines = self._cosines.open_as_helper(share)
-        with self._booked("difference"):
-            self._product.add_as_helper(cosines)
+        rows = len(phases)
+        cosines = self._cosines.add(phases)
+        if self._mesh.me == self._roles.dealer:
+            self._product.add_as_dealer(rows)
+        elif cosines is not None and self._mesh.me == self._roles.owner:
+            self._product.add_as_owner(cosines)
+        elif cosines is not None:
+            with self._booked("difference"):
+                self._product.add_as_helper(cosines)
 
     def product(
         self, kind: str, vectors: Array, rows: Array | None = None, columns: slice = slice(None)

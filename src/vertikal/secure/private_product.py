@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
-from vertikal.secure.freshness import Fresh
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.links import ClosedLink
 from vertikal.secure.prg import fresh_key, uniform_words
 from vertikal.secure.ring_products import times, transposed
@@ -61,11 +61,17 @@ class PrivateProduct:
     """One role's part in all products with one matrix; blocks of rows are added first."""
 
     def __init__(
-        self, mesh: Mesh, keys: PairKeys, roles: Roles, shape: tuple[int, int], dtype: npt.DTypeLike
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing,
+        shape: tuple[int, int],
+        dtype: npt.DTypeLike,
     ) -> None:
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
-        self._fresh = Fresh(mesh.me, roles.dealer)
+        self._dealing = dealing
         self._noise_key, self._noises = fresh_key(), 0
         self._filled = 0
         self._vectors: dict[tuple[str, ...], SeedSequence] = {}
@@ -74,23 +80,19 @@ class PrivateProduct:
         self._matrix = np.empty(shape, dtype)
         owner, helper, dealer = roles.names
 
-        def seeds(peer: str, what: str) -> SeedSequence:
-            return SeedSequence(keys, peer, "product", what, *roles.purpose)
-
         def vector_seeds(key: tuple[str, ...]) -> SeedSequence:
             # Each kind and number of vectors has seeds of its own, so that T may run ahead.
-            return seeds(dealer if mesh.me == owner else owner, "/".join(("vectors", *key)))
+            what = "/".join(("vectors", *key))
+            return dealing.seeds(what, owner if mesh.me == dealer else None)
 
         self._vector_seeds = vector_seeds
         if mesh.me == owner:
             self._to_helper = ClosedLink(mesh, keys, helper, roles, "product")
         elif mesh.me == helper:
-            self._masks = seeds(dealer, "matrix")
+            self._masks = dealing.seeds("matrix")
             self._to_owner = ClosedLink(mesh, keys, owner, roles, "product")
-            self._from_dealer = ClosedLink(mesh, keys, dealer, roles, "dealt")
         else:
-            self._masks = seeds(helper, "matrix")
-            self._dealt = ClosedLink(mesh, keys, helper, roles, "dealt")
+            self._masks = dealing.seeds("matrix", helper)
 
     @property
     def nbytes(self) -> int:
@@ -129,7 +131,7 @@ class PrivateProduct:
         size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
         masked = self._to_owner.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
-        result += self._fresh.check(self._from_dealer.recv("dealt", self._dtype, (length, columns)))
+        result += self._dealing.recv("dealt", self._dtype, (length, columns))
         result += self._noise(result.shape)
         self._to_owner.send("answer", result)
 
@@ -152,7 +154,7 @@ class PrivateProduct:
             products = KINDS[kind](matrix, np.concatenate([x for x, _ in drawn], axis=1))
             for i, (_, u) in enumerate(drawn):
                 ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
-        self._dealt.send("dealt", ahead.popleft())
+        self._dealing.send("dealt", ahead.popleft())
 
     def _noise(self, shape: tuple[int, ...]) -> Array:
         """Uniform in ±2^(w − 1 − `OPENED_BITS`), and nobody's but H's."""

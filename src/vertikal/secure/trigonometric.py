@@ -28,10 +28,9 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.secure import ring_products
 from vertikal.secure.agreement import PairKeys
-from vertikal.secure.freshness import Fresh
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.links import ClosedLink
 from vertikal.secure.roles import Roles
-from vertikal.secure.seeds import SeedSequence
 from vertikal.secure.truncation import FixedPoint
 
 Array = npt.NDArray[Any]
@@ -41,40 +40,48 @@ class TrigonometricShares:
     """One role's part in turning phases into shares of their cosines, block by block."""
 
     def __init__(
-        self, mesh: Mesh, keys: PairKeys, roles: Roles, phase_bits: int, fixed: FixedPoint
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing,
+        phase_bits: int,
+        fixed: FixedPoint,
     ) -> None:
         turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
         self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
         self._dtype = fixed.ring.dtype
         self._loops = ring_products.LOOPS
-        self._fresh = Fresh(mesh.me, roles.dealer)
-        owner, helper, dealer = roles.names
-
-        def seeds(peer: str, what: str) -> SeedSequence:
-            return SeedSequence(keys, peer, "trigonometric", what, *roles.purpose)
-
+        self._dealing = dealing
+        owner, helper, _ = roles.names
         if mesh.me == owner:
-            self._halves, self._shares = seeds(dealer, "half"), seeds(dealer, "shares")
+            self._halves, self._shares = dealing.seeds("half"), dealing.seeds("cosines")
             self._to_helper = ClosedLink(mesh, keys, helper, roles, "opening")
         elif mesh.me == helper:
-            self._halves = seeds(dealer, "half")
+            self._halves = dealing.seeds("half")
             self._to_owner = ClosedLink(mesh, keys, owner, roles, "opening")
-            self._from_dealer = ClosedLink(mesh, keys, dealer, roles, "correlation")
         else:
-            self._halves, self._shares = seeds(owner, "half"), seeds(owner, "shares")
-            self._helpers_halves = seeds(helper, "half")
-            self._corrections = ClosedLink(mesh, keys, helper, roles, "correlation")
+            self._halves = dealing.seeds("half", owner)
+            self._shares = dealing.seeds("cosines", owner)
+            self._helpers_halves = dealing.seeds("half", helper)
 
     def deal(self, phases: Array) -> None:
-        """T: make the correlation for one block, with its own phases (rows, D) folded in."""
+        """T: make the correlation for one block, with its own phases (rows, D) folded in.
+
+        Or take it from the stock, which a dealer without columns has made.
+        """
         shape, dtype = phases.shape, phases.dtype
+        if self._dealing.stocked:
+            for _ in range(2):
+                self._dealing.pass_on("corrections", shape, self._dtype)
+            return
         rho = self._halves.take(shape, dtype)
         rho += self._helpers_halves.take(shape, dtype)
         sigma = rho - phases
         for table in (self._cos, self._sin):
             share = self._shares.take(shape, self._dtype)
             self._loops.take_off(sigma, table, share)  # the table's entry less A's share
-            self._corrections.send("corrections", share)
+            self._dealing.send("corrections", share)
 
     def open_as_owner(self, share: Array) -> Array:
         """A: C_A (rows, D) from its share a of the phases."""
@@ -92,9 +99,6 @@ class TrigonometricShares:
         opened += share
         opened += self._to_owner.recv("sum", dtype, shape)  # m
         self._to_owner.send("sum", opened.copy())
-        cos, sin = (
-            self._fresh.check(self._from_dealer.recv("corrections", self._dtype, shape))
-            for _ in range(2)
-        )
+        cos, sin = (self._dealing.recv("corrections", self._dtype, shape) for _ in range(2))
         self._loops.rotate(opened, self._cos, self._sin, cos, sin)
         return cos

@@ -41,10 +41,12 @@ class FixedPoint:
     """Vectors and products for matrices of ``matrix_bits`` fraction bits in a ring."""
 
     ring: Ring
+    cosine_bits: int | None = None
+    """Fraction bits of a cosine, if they are not `TABLE_BITS`."""
 
     @property
     def table_bits(self) -> int:
-        return TABLE_BITS[self.ring.bits]
+        return self.cosine_bits or TABLE_BITS[self.ring.bits]
 
     @property
     def matrix_bits(self) -> int:
