@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -47,6 +47,7 @@ __all__ = [
     "NOISE_LOG_RATIO",
     "Hidden",
     "HiddenBlock",
+    "Keeper",
     "Labels",
     "Party",
     "digest",
@@ -69,6 +70,17 @@ class Labels:
 
     targets: Array  # (rows, outputs)
     weights: Array  # (rows,)
+
+
+class Keeper(Protocol):
+    """Where a party keeps finished blocks of a program, to go on from after a restart."""
+
+    def finished(self, name: str) -> int:
+        """How many blocks of this name are at hand, from the first on."""
+
+    def keep(self, name: str, number: int, block: Array) -> None: ...
+
+    def restore(self, name: str, number: int, into: Array) -> None: ...
 
 
 class _BookedMesh(Mesh):
@@ -120,7 +132,7 @@ class Party:
 
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
-    parties must share.
+    parties must share. Either all parties have a ``keeper`` or none.
     """
 
     def __init__(
@@ -137,6 +149,7 @@ class Party:
         masking: str | None = "pads",
         shape: str = "star",
         observer: Observer | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
@@ -151,6 +164,7 @@ class Party:
         self.table = table
         self.labels = labels
         self.label_parties = label_parties
+        self.keeper = keeper
         self._mesh = _BookedMesh(mesh, self.ledger)
         self._secret = secret
         self._masking = masking

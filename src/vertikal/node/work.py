@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.shard import Shard
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packet_mesh import PacketMesh
 from vertikal.node.job import Job
+from vertikal.node.programs import program_named
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.shard_file import write_shard
 from vertikal.party import Party, digest
@@ -23,12 +23,12 @@ FAREWELL = 5.0
 """Seconds that a party which failed takes to tell the others why."""
 
 
-def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Shard:
+def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Any:
     """Run the program at this party; on failure the others are told before the error is raised."""
     reporter = Reporter(mesh, tell)
     try:
         table, labels = job.read(mesh.me, folder)
-        settings = job.fdskl()
+        settings = job.program_settings()
         # One BLAS thread: the parties themselves are what runs in parallel on this machine.
         with threadpool_limits(1, "blas"):
             party = Party(
@@ -44,7 +44,7 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
                 shape=job.shape,
                 observer=reporter,
             )
-            shard = fdskl.train(party, settings)
+            shard = program_named(job.algorithm).train(party, settings)
         if out is not None:
             write_shard(shard, out / f"{mesh.me}.shard")
     except BaseException as error:

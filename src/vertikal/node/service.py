@@ -1,0 +1,180 @@
+"""A party's service: links, jobs, runs and predictions in one process, and the owner's commands."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vertikal.errors import IdentityError, InputError, VertikalError, WireError
+from vertikal.node.control import ControlServer
+from vertikal.node.council import Council
+from vertikal.node.exchange import Exchange
+from vertikal.node.job import Job
+from vertikal.node.jobs import JobBook, Record
+from vertikal.node.messages import unpack
+from vertikal.node.runs import Run, is_passing, public_words
+from vertikal.node.site import Site
+from vertikal.node.words import describe, summary
+
+BEAT = 1.0
+"""Seconds between beats, where nothing happens that would make one sooner."""
+NAP = 0.1
+"""Seconds between beats at least."""
+
+
+class Service:
+    """One party, as it runs between organisations."""
+
+    def __init__(
+        self, path: Path, say: Callable[[str], None], passphrase: bytes | None = None
+    ) -> None:
+        self.site = Site(path, passphrase)
+        self.me = self.site.me
+        self._say = say
+        self.book = JobBook(self.site.store / "jobs", self.site.keys)
+        self._runs: dict[str, Run] = {}
+        self.council = Council(self.site, self.book, self._runs.__contains__, self._begin, say)
+        self.exchange = Exchange(
+            self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
+        )
+        self.council.exchange = self.exchange
+        self._control = ControlServer(self.site.store, self.answer)
+        self._news = threading.Event()
+        self._stopped = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
+
+    def start(self) -> None:
+        self.site.log.record("started")
+        self.exchange.start()
+        self._control.start()
+        self._heart.start()
+
+    def stop(self) -> None:
+        """End all runs in good order; jobs go on when the service is started again."""
+        self._stopped.set()
+        self._news.set()
+        self._control.stop()
+        runs = list(self._runs.values())
+        for run in runs:
+            run.end("its service was stopped")
+        for run in runs:
+            run.join(10.0)
+        self._heart.join(5.0)
+        self.exchange.stop()
+        self.site.log.record("stopped")
+        self.site.close()
+
+    # What the owner asks for, over the control socket.
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The answer to one command of the owner."""
+        command = request.pop("command", None)
+        handler = getattr(self, f"_do_{command}", None)
+        if handler is None:
+            raise InputError(f"the service knows no command {command!r}")
+        try:
+            answer = handler(**request)
+        except TypeError as error:
+            raise InputError(f"command {command!r}: {error}") from None
+        self._news.set()
+        return answer
+
+    def _do_submit(self, name: str, job: dict[str, Any]) -> Any:
+        try:
+            content = msgspec.convert(job, Job)
+        except msgspec.ValidationError as error:
+            raise InputError(f"job: {error}") from None
+        return summary(self, self.council.submit(name, content))
+
+    def _do_list(self) -> Any:
+        return [summary(self, record) for record in self.book.all()]
+
+    def _do_show(self, number: int) -> Any:
+        record = self.book.numbered(number)
+        return {**summary(self, record), "text": describe(self, record)}
+
+    def _do_approve(self, number: int) -> Any:
+        return summary(self, self.council.approve(number))
+
+    def _do_reject(self, number: int, words: str = "") -> Any:
+        return summary(self, self.council.reject(number, words))
+
+    def _do_cancel(self, number: int, words: str = "") -> Any:
+        record = self.council.cancel(number, words)
+        run = self._runs.get(record.digest)
+        if run is not None:
+            run.end(f"{self.me} cancelled the job")
+        return summary(self, record)
+
+    def run_of(self, record: Record) -> Run | None:
+        """The run of a job that is under way here."""
+        return self._runs.get(record.digest)
+
+    # Runs.
+
+    def _begin(self, record: Record) -> None:
+        run = Run(self.site, self.exchange, record, self._ended)
+        self._runs[record.digest] = run
+        self.site.note("run begins", record, f"attempt {record.attempt}")
+        self._say(f"job {record.number}: run {record.attempt} begins")
+        run.start()
+
+    def _ended(self, run: Run, error: BaseException | None) -> None:
+        record = run.record
+        try:
+            self._settle(record, error)
+        finally:
+            self._runs.pop(record.digest, None)
+            self._news.set()
+
+    def _settle(self, record: Record, error: BaseException | None) -> None:
+        seconds = time.time() - record.changed
+        if error is None:
+            with self.book.lock:
+                record.done, record.words = True, ""
+                self.book.save(record)
+            self.site.note("done", record)
+            self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
+            return
+        words = " ".join(str(error).split()) or type(error).__name__
+        if not isinstance(error, VertikalError):
+            words = f"{type(error).__name__}: {words}"
+        self.site.note("run broken off", record, words)
+        self._say(f"job {record.number}: run {record.attempt} broken off: {words}")
+        passing = is_passing(error) and record.proposal.job.on_loss == "wait"
+        if passing or self._stopped.is_set():
+            with self.book.lock:
+                record.words = words
+                self.book.save(record)
+        else:
+            self.council.stop(record, public_words(self.me, error), words)
+
+    # What comes over the links.
+
+    def _on_control(self, sender: str, packed: bytes) -> None:
+        try:
+            message = unpack(sender, self.me, packed, self.site.keys)
+        except (WireError, IdentityError) as error:
+            self.site.note_refusal(sender, str(error))
+            return
+        self.council.heard(sender, message)
+        final = [run for run in list(self._runs.values()) if run.record.final is not None]
+        for run in final:
+            run.end(f"the job was ended: {run.record.state(self.me)}")
+
+    def _on_presence(self, name: str, up: bool) -> None:
+        self._say(f"{name} is {'connected' if up else 'not connected any more'}")
+        self._news.set()
+
+    def _beat(self) -> None:
+        while not self._stopped.is_set():
+            self._news.wait(BEAT)
+            self._news.clear()
+            if not self._stopped.is_set():
+                self.council.beat()
+                self._stopped.wait(NAP)
