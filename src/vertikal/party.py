@@ -29,6 +29,7 @@ from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.intersection import Intersection
 from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
 from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
 from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
@@ -172,6 +173,7 @@ class Party:
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
+        self._intersections = 0
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -325,6 +327,28 @@ class Party:
             roles,
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
+        )
+
+    def intersection(
+        self,
+        group: tuple[str, ...],
+        ids: Sequence[bytes],
+        disclosures: Mapping[str, Disclosure],
+    ) -> Intersection:
+        """This party's part in finding the ids that all of ``group`` have; its first leads.
+
+        ``disclosures`` has one entry per kind of message (`intersection.STEPS`).
+        """
+        number = self._intersections
+        self._intersections += 1
+        return Intersection(
+            self._mesh,
+            self._keys,
+            group,
+            ids,
+            str(number),
+            lambda step: self._mesh.under(disclosures[step]),
+            self.clock.advance,
         )
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
