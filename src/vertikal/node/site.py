@@ -57,7 +57,7 @@ class Site:
 
     def model_of(self, digest: str) -> Manifest | None:
         """The stored shard of the job with this digest, if there is one."""
-        found = [one for one in self.models.list() if one.facts.get("job") == digest]
+        found = [one for one in self.models.versions() if one.facts.get("job") == digest]
         return found[-1] if found else None
 
     @property
