@@ -219,6 +219,15 @@ class Party:
         except RingError as error:
             raise RingError(f"{self.name}: {what}: {error}") from None
 
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        """Let waits last this long meanwhile."""
+        before, self._mesh.deadline = self._mesh.deadline, seconds
+        try:
+            yield
+        finally:
+            self._mesh.deadline = before
+
     def secret(self, *purpose: str) -> bytes:
         """32 bytes that only this party knows, one lot per purpose."""
         return prg.derive_key(self._secret, *purpose)

@@ -220,7 +220,7 @@ class Council:
         if record.leads(self.me):
             for name in record.proposal.job.names:
                 if name not in (self.me, decision.party):
-                    self._tell(name, Answered(signed))
+                    self.tell(name, Answered(signed))
 
     def _on_begin(self, sender: str, message: Begin) -> None:
         record = self._book.find(message.digest)
@@ -252,7 +252,7 @@ class Council:
         """Tell every peer what this party knows, and begin what can begin."""
         for name, one in self.exchange.presence().items():
             if one.up:
-                self._tell(name, Beat(__version__, time.time(), self._news_for(name)))
+                self.tell(name, Beat(__version__, time.time(), self._news_for(name)))
         for record in self._book.all():
             if record.leads(self.me) and record.final is None and record.approved_by_all:
                 self._lead(record)
@@ -290,7 +290,7 @@ class Council:
             else:
                 for party, (signed, _) in list(record.decisions.items()):
                     if party not in theirs.known:
-                        self._tell(sender, Answered(signed))
+                        self.tell(sender, Answered(signed))
 
     def _lead(self, record: Record) -> None:
         """Begin a run of a job of mine, if all are there and idle."""
@@ -299,7 +299,7 @@ class Council:
             for name in others:
                 news = self.news(name, record)
                 if news is not None and news.attempt < record.attempt:
-                    self._tell(name, Begin(record.digest, record.attempt))
+                    self.tell(name, Begin(record.digest, record.attempt))
             return
         if self.done_by_all(record) or self.missing(record):
             return
@@ -308,7 +308,7 @@ class Council:
         if len(attempts) == len(others):
             attempt = max(record.attempt, *attempts) + 1
             for name in others:
-                self._tell(name, Begin(record.digest, attempt))
+                self.tell(name, Begin(record.digest, attempt))
             self.try_begin(record, attempt)
 
     def missing(self, record: Record) -> list[str]:
@@ -334,9 +334,10 @@ class Council:
 
     def _send_all(self, name: str, record: Record) -> None:
         """Everything signed that this party has about a job."""
-        self._tell(name, Asked(record.signed))
+        self.tell(name, Asked(record.signed))
         for signed, _ in list(record.decisions.values()):
-            self._tell(name, Answered(signed))
+            self.tell(name, Answered(signed))
 
-    def _tell(self, name: str, message: Message) -> None:
+    def tell(self, name: str, message: Message) -> None:
+        """Send a message to a peer, signed; lost if there is no link."""
         self.exchange.tell(name, pack(self.me, name, message, self._site.keys))

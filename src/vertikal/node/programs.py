@@ -53,6 +53,9 @@ class Program(Protocol):
     ) -> Any:
         """This party's shard."""
 
+    def shard_kind(self) -> type[Any]:
+        """The class of its shards."""
+
     def predict(self, party: Party, shard: Any) -> Any:
         """f of all rows of the party's table at the leader, None elsewhere."""
 
@@ -84,6 +87,11 @@ class Fdskl:
         from vertikal.algorithms import fdskl
 
         return fdskl.train(party, settings)
+
+    def shard_kind(self) -> type[Any]:
+        from vertikal.algorithms.shard import Shard
+
+        return Shard
 
     def predict(self, party: Party, shard: Any) -> Any:
         from vertikal.algorithms import fdskl
@@ -160,6 +168,11 @@ class Admm:
         from vertikal.algorithms import admm
 
         return admm.train(party, settings, budget if settings.privacy else None, job)
+
+    def shard_kind(self) -> type[Any]:
+        from vertikal.algorithms.admm_shard import AdmmShard
+
+        return AdmmShard
 
     def predict(self, party: Party, shard: Any) -> Any:
         from vertikal.algorithms import admm

@@ -6,20 +6,23 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from vertikal.errors import IdentityError, InputError, VertikalError, WireError
+from vertikal.errors import IdentityError, InputError, PeerStopped, VertikalError, WireError
 from vertikal.node.control import ControlServer
 from vertikal.node.council import Council
 from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
-from vertikal.node.messages import unpack
+from vertikal.node.messages import Serve, unpack
 from vertikal.node.runs import Run, is_passing, public_words
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
+
+if TYPE_CHECKING:
+    from vertikal.node.prediction import Predictions
 
 BEAT = 1.0
 """Seconds between beats, where nothing happens that would make one sooner."""
@@ -43,6 +46,7 @@ class Service:
             self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
         )
         self.council.exchange = self.exchange
+        self._predictions: Predictions | None = None
         self._control = ControlServer(self.site.store, self.answer)
         self._news = threading.Event()
         self._stopped = threading.Event()
@@ -62,6 +66,8 @@ class Service:
         runs = list(self._runs.values())
         for run in runs:
             run.end("its service was stopped")
+        if self._predictions is not None:
+            self._predictions.close()
         for run in runs:
             run.join(10.0)
         self._heart.join(5.0)
@@ -110,6 +116,68 @@ class Service:
         if run is not None:
             run.end(f"{self.me} cancelled the job")
         return summary(self, record)
+
+    def _do_predict(
+        self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
+    ) -> Any:
+        return self.predict(name, tuple(ids), degraded, version)
+
+    def predict(
+        self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None
+    ) -> list[dict[str, Any]]:
+        """Scores of these ids by a model that this party leads, one record per id."""
+        record = self._record_of(name, version)
+        if not record.leads(self.me):
+            raise InputError(
+                f"model {name!r}: predictions are asked for by {record.proposal.job.leader}, which "
+                "holds the labels"
+            )
+        if degraded is None:
+            degraded = self.site.policy.unknown_ids == "degraded"
+        self._check_there(record)
+        began = time.monotonic()
+        scores = self.predictions.ask(record, ids, degraded)
+        self.site.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
+        self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
+        return scores.rows(record.proposal.job.settings.get("loss", "logistic") == "logistic")
+
+    @property
+    def predictions(self) -> Predictions:
+        """Made when first needed: it brings the libraries of the programs."""
+        from vertikal.node.prediction import Predictions
+
+        with self.book.lock:
+            if self._predictions is None:
+                self._predictions = Predictions(self.site, self.exchange, self._open_session)
+            return self._predictions
+
+    def _record_of(self, name: str, version: int | None) -> Record:
+        manifest = self.site.models.show(name, version)
+        record = self.book.find(str(manifest.facts.get("job")))
+        if record is None:
+            raise InputError(f"model {name!r} was not trained by a job that this party knows")
+        return record
+
+    def _check_there(self, record: Record) -> None:
+        missing = self.council.missing(record)
+        if missing:
+            raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
+
+    def _open_session(self, record: Record, session: str) -> None:
+        for name in record.proposal.job.names:
+            if name != self.me:
+                self.council.tell(name, Serve(record.digest, session))
+
+    def _on_serve(self, sender: str, message: Serve) -> None:
+        """A leader opens a session: served if the job is done here and the policy still fits."""
+        record = self.book.find(message.digest)
+        if record is None or not record.leads(sender) or not record.done:
+            self.site.note_refusal(sender, f"predictions with job {message.digest[:12]}")
+            return
+        if sender not in self.site.policy.who:
+            self.site.note_refusal(sender, f"predictions: {sender} may not ask any more")
+            return
+        self.predictions.serve(record, message.session)
 
     def run_of(self, record: Record) -> Run | None:
         """The run of a job that is under way here."""
@@ -161,6 +229,9 @@ class Service:
             message = unpack(sender, self.me, packed, self.site.keys)
         except (WireError, IdentityError) as error:
             self.site.note_refusal(sender, str(error))
+            return
+        if isinstance(message, Serve):
+            self._on_serve(sender, message)
             return
         self.council.heard(sender, message)
         final = [run for run in list(self._runs.values()) if run.record.final is not None]

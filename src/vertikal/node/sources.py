@@ -37,6 +37,11 @@ class Loaded:
         return np.array(self.columns[name], float)
 
 
+    def means(self, names):
+        import numpy as np
+        return np.array([self.column(n).mean() for n in names])
+
+
 def look_at(site: Site, proposal: Proposal) -> Seen:
     offer, columns = offered(site.file, proposal)
     loaded = load(site, proposal)
@@ -55,3 +60,4 @@ def load(site: Site, proposal: Proposal) -> Loaded:
         {name: [row[name] for row in rows] for name in wanted},
         hashlib.sha256(raw).hexdigest(),
     )
+
