@@ -19,9 +19,9 @@ from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
+from vertikal.node.offers import look_at
 from vertikal.node.policy import standing_rule
 from vertikal.node.site import Site
-from vertikal.node.sources import look_at
 from vertikal.version import __version__
 
 FRESH = 5.0

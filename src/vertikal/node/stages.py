@@ -8,31 +8,34 @@ often it was interrupted.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 
-from vertikal.algorithms.alignment import Alignment, align
+from vertikal.algorithms.alignment import align
+from vertikal.data.ids import Ids
+from vertikal.data.preparation import learn
+from vertikal.data.sources import Source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, MeshError
 from vertikal.node.checkpoints import Checkpoints
+from vertikal.node.differencing import check_difference
 from vertikal.node.job import labels_of
 from vertikal.node.jobs import Record
+from vertikal.node.offers import label_column, open_table, table_digest
+from vertikal.node.policy import offered
 from vertikal.node.programs import program_named
 from vertikal.node.progress import Reporter
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
-from vertikal.node.sources import load
 from vertikal.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.version import __version__
 
 NOTHING, ALIGNED, TRAINED = 0, 1, 2
-ROWS, SHARD = "rows", "shard"
+ROWS = "rows"
 
 ORDER = Disclosure(
     "order",
@@ -90,47 +93,56 @@ def _tell_stage(mesh: RunMesh, stage: int) -> dict[str, int]:
 
 def _train(bench: Bench, reached: int) -> Ledger:
     site, record, job = bench.site, bench.record, bench.job
-    offered = load(site, record.proposal)
-    if offered.digest != record.table:
+    source = open_table(site, record.proposal)
+    if table_digest(site, record.proposal, source) != record.table:
         raise InputError(
             f"table {job.parties[site.me].table!r} has changed since {site.me} approved; submit "
             "the job again, so that it is approved for what the table holds now"
         )
+    ids = source.ids()
     ledgers = []
     if reached == NOTHING:
-        ledgers.append(_align(bench, offered))
+        ledgers.append(_align(bench, ids))
     rows = np.frombuffer(bench.checkpoints.read(ROWS) or b"", np.int64)
-    preparation = None
-    table = Table(site.me, record.columns, np.column_stack([offered.column(c)[rows] for c in record.columns]))
-    labels = _labels(bench, offered, rows)
+    check_difference(site, record, [ids.values[row] for row in rows])
+    offer = offered(site.file, record.proposal)[0]
+    with bench.reporter.stage("prepare"):
+        preparation, prepared = learn(
+            source,
+            record.columns,
+            rows=rows,
+            missing=offer.missing,
+            categories=offer.categories,
+        )
+    labels = _labels(bench, source, rows)
     program = program_named(job.algorithm)
     settings = job.program_settings()
-    party = _party(bench, table, labels, "train", digest(settings))
+    party = _party(bench, prepared.table, labels, "train", digest(settings))
     shard = program.train(party, settings, site.budget, record.digest)
     facts = {"job": record.digest, "rows": len(rows), "algorithm": job.algorithm}
     site.models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
     return Ledger.joined([*ledgers, party.ledger])
 
 
-def _align(bench: Bench, offered: Any) -> Ledger:
+def _align(bench: Bench, ids: Ids) -> Ledger:
     """The common rows in an order that all share, kept for later runs."""
     site = bench.site
     nobody = Table(site.me, (), np.zeros((0, 0)))
     party = _party(bench, nobody, None, "align", "")
-    found = align(party, offered.ids, least=site.policy.least_rows)
-    order = _order(party, bench.checkpoints, [offered.ids[row] for row in found.rows])
+    found = align(party, ids, least=site.policy.least_rows)
+    order = _order(party, [ids.values[row] for row in found.rows])
     rows = np.ascontiguousarray(found.rows[order], np.int64)
     site.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
     bench.checkpoints.write(ROWS, rows.tobytes())
     return party.ledger
 
 
-def _order(party: Party, checkpoints: Checkpoints, ids: list[Any]) -> Any:
+def _order(party: Party, ids: list[bytes]) -> Any:
     """A permutation of the common rows that the same job draws again and nobody can foresee."""
     mine = None
     if party.leads:
         key = party.secret("order")
-        marks = [hmac.digest(key, str(one).encode(), "sha256") for one in ids]
+        marks = [hmac.digest(key, one, "sha256") for one in ids]
         mine = np.array(sorted(range(len(marks)), key=marks.__getitem__), np.int64)
     group = (party.leader, *(name for name in party.parties if name != party.leader))
     order = np.asarray(party.broadcast(mine, group, ORDER))
@@ -158,9 +170,10 @@ def _party(bench: Bench, table: Table, labels: Labels | None, step: str, setting
     )
 
 
-def _labels(bench: Bench, offered: Any, rows: Any) -> Labels | None:
+def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:
     label = bench.job.parties[bench.site.me].label
     if label is None:
         return None
     regression = bool(bench.job.settings.get("regression"))
-    return labels_of(bench.site.me, offered.column(label)[rows], regression=regression)
+    column = label_column(source, label, rows)
+    return labels_of(bench.site.me, column, regression=regression)
