@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
+from vertikal.cli.audit import audit
 from vertikal.cli.demo import demo
 from vertikal.cli.keygen import keygen
+from vertikal.cli.model import model
 from vertikal.cli.run import run, run_party
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
@@ -38,7 +40,9 @@ def main() -> None:
     """Kernel machines on vertically partitioned data."""
 
 
+main.add_command(audit)
 main.add_command(demo)
 main.add_command(keygen)
+main.add_command(model)
 main.add_command(run)
 main.add_command(run_party)

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
 from vertikal.data.prepare import SCALES, Scaling, learn_scaling
+from vertikal.data.row_choice import RowChoice
 from vertikal.data.sources import Source
 from vertikal.data.survey import Survey, is_numbering
 from vertikal.data.tables import Table
@@ -79,7 +80,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def apply(self, source: Source, rows: Array | None = None) -> Prepared:
         """These rows of the source as numbers, in the order given; all rows by default."""
-        blocks = _Chosen(rows)
+        blocks = RowChoice(rows)
         values = None if rows is None else np.empty((len(rows), len(self.titles)))
         parts, filled, unseen = [], dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
         for batch in source.blocks(self.names):
@@ -210,11 +211,40 @@ def learn(
     return preparation, prepared
 
 
+def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
+    """One column as it is, for labels: doubles, or texts if not all cells are numbers.
+
+    Missing cells are refused.
+    """
+    (survey,) = _survey(source, [name], rows, set())
+    if survey.missing:
+        raise InputError(
+            f"column {name!r} of party {source.party!r} must be whole, {survey.missing} cells are "
+            "missing"
+        )
+    blocks, parts, places = RowChoice(rows), [], []
+    for batch in source.blocks([name]):
+        chosen, where = blocks.take(batch)
+        cells = chosen.column(0)
+        parts.append(
+            _as_numbers(source.party, name, cells)
+            if survey.is_numbers
+            else np.array(texts(cells), dtype=str)
+        )
+        places.append(where)
+    whole = np.concatenate(parts)
+    if rows is None:
+        return whole
+    found = np.empty_like(whole)
+    found[np.concatenate([place for place in places if place is not None])] = whole
+    return found
+
+
 def _survey(
     source: Source, columns: Sequence[str], rows: Array | None, categories: set[str]
 ) -> list[Survey]:
     surveys = [Survey(name, name in categories) for name in columns]
-    blocks = _Chosen(rows)
+    blocks = RowChoice(rows)
     for batch in source.blocks(columns):
         chosen, _ = blocks.take(batch)
         for survey, cells in zip(surveys, chosen.columns, strict=True):
@@ -258,31 +288,3 @@ def _refused(party: str, absent: dict[str, int]) -> InputError:
 def _useless(party: str, useless: dict[str, str]) -> InputError:
     listed = "; ".join(f"{name!r}: {why}" for name, why in useless.items())
     return InputError(f"columns of {party} that are of no use: {listed}. Leave them out")
-
-
-class _Chosen:
-    """Picks rows out of consecutive batches; ``rows`` may be in any order, None means all."""
-
-    def __init__(self, rows: Array | None) -> None:
-        self._order = None if rows is None else np.argsort(rows, kind="stable")
-        self._sorted = None if rows is None else np.asarray(rows)[self._order]
-        self._seen = 0
-        self.taken = 0
-
-    def take(self, batch: Any) -> tuple[Any, Array | None]:
-        """The chosen rows of the next batch, and where they stand in the order asked for."""
-        start, self._seen = self._seen, self._seen + batch.num_rows
-        if self._sorted is None or self._order is None:
-            self.taken += batch.num_rows
-            return batch, None
-        first, last = np.searchsorted(self._sorted, (start, self._seen))
-        self.taken += int(last - first)
-        return batch.take(self._sorted[first:last] - start), self._order[first:last]
-
-    def check(self, source: Source) -> None:
-        """After the last batch: rows that the table does not have were asked for?"""
-        if self._sorted is not None and self.taken < len(self._sorted):
-            raise InputError(
-                f"table of {source.party}: {source.title} has {self._seen} rows, others were asked "
-                "for; it has changed since the rows were aligned"
-            )
