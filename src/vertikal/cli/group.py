@@ -18,14 +18,12 @@ from vertikal.version import __version__
 INTERRUPTED = 130
 
 COMMANDS = {
+    "audit": "audit:audit",
     "demo": "demo:demo",
-    "federation": "federation:federation",
-    "invite": "invite:invite",
     "job": "job:job",
-    "join": "invite:join",
     "keygen": "keygen:keygen",
+    "model": "model:model",
     "party": "party:party",
-    "plan": "plan:plan",
     "predict": "predict:predict",
     "run": "run:run",
     "run-party": "run:run_party",
