@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
     state = record.state(service.me)
     waits = service.council.missing(record) if service.council.alive(record) else []
     if run is not None:
-        state = f"running: {run.report.stage}"
+        state = "; ".join([f"running: {run.report.stage}", *waits])
     elif state == "approved by all" and waits:
         state = "waits: " + "; ".join(waits)
     report = run.report if run is not None else None
@@ -133,7 +132,3 @@ def _cost(service: Service, record: Record) -> list[str]:
 
 def _date(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def ago(seconds: float) -> str:
-    return f"{time.monotonic() - seconds:.0f} s"
