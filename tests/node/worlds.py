@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,8 @@ class Parties:
 
     def start(self, *names: str, killed: str = "") -> None:
         """Start these services; ``killed`` is where they kill themselves (`killed.py`)."""
-        began = {name: self._spawn(name, killed) for name in names}
-        for name, log in began.items():
-            until(
-                lambda log=log: " is ready" in log.read_text() or self._gone(name, log),
-                f"{name} is ready",
-            )
+        for name, log in [(name, self._spawn(name, killed)) for name in names]:
+            until(partial(self._ready, name, log), f"{name} is ready")
 
     def _spawn(self, name: str, killed: str) -> Path:
         log = self.root / name / f"service-{time.monotonic_ns()}.log"
@@ -161,10 +158,10 @@ class Parties:
             )
         return log
 
-    def _gone(self, name: str, log: Path) -> bool:
+    def _ready(self, name: str, log: Path) -> bool:
         code = self.running[name].poll()
         assert code is None, f"{name} ended with {code}: {log.read_text()}"
-        return False
+        return " is ready" in log.read_text()
 
     def said(self, name: str) -> str:
         """All that the services of this party have written."""
@@ -193,7 +190,7 @@ class Parties:
         return next((one for one in self.jobs(name) if one["number"] == number), {})
 
     def wait(self, name: str, number: int, what: str, met: Callable[[dict[str, Any]], bool]) -> Any:
-        until(lambda: met(self.job(name, number)), f"{name}: {what}", lambda: self.told())
+        until(lambda: met(self.job(name, number)), f"{name}: {what}", self.told)
         return self.job(name, number)
 
     def done(self, number: int = 1, names: Sequence[str] = NAMES) -> None:

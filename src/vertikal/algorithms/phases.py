@@ -175,7 +175,11 @@ class PhasePass:
         kept = []
         for owner in party.label_parties:
             group = (owner, *(name for name in party.parties if name != owner))
-            mine = np.array([party.keeper.finished("phases")], np.int64) if owner == party.name else None
+            mine = (
+                np.array([party.keeper.finished("phases")], np.int64)
+                if owner == party.name
+                else None
+            )
             told = np.asarray(party.broadcast(mine, group, RESUMED))
             if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
                 raise MeshError(f"{party.name}: {owner} kept {told!r} blocks")

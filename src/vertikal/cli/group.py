@@ -20,7 +20,10 @@ INTERRUPTED = 130
 COMMANDS = {
     "audit": "audit:audit",
     "demo": "demo:demo",
+    "federation": "federation:federation",
+    "invite": "invite:invite",
     "job": "job:job",
+    "join": "invite:join_",
     "keygen": "keygen:keygen",
     "model": "model:model",
     "party": "party:party",

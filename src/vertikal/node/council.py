@@ -8,13 +8,12 @@ all have signed exactly this job and that its own policy allows it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
-from vertikal.errors import IdentityError, InputError, VertikalError, WireError
+from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node import approvals
-from vertikal.node.approvals import APPROVE, CANCEL, FINAL, REJECT, STOP, Proposal, Signed
+from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record

@@ -39,9 +39,7 @@ def open_table(site: Site, proposal: Proposal) -> Source:
 def open_offer(site: Site, offer: Offer) -> Source:
     from vertikal.data.sources import open_source
 
-    return open_source(
-        site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder
-    )
+    return open_source(site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder)
 
 
 def table_digest(site: Site, proposal: Proposal, source: Source) -> str:

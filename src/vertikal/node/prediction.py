@@ -129,7 +129,9 @@ class Session:
 
     @property
     def broken(self) -> bool:
-        return any(one.link in ("closed", "failed", "broken") for one in self.mesh.status().values())
+        return any(
+            one.link in ("closed", "failed", "broken") for one in self.mesh.status().values()
+        )
 
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
         """At the leader: the scores of these ids."""

@@ -1,4 +1,4 @@
-"""A run of a job in a thread of its own, and how it ends: done, to be taken up again, or stopped."""
+"""A run of a job in a thread of its own, and how it ends: done, to be resumed, or stopped."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ class Run:
         self._mesh: RunMesh | None = None
         self._words = ""
         self._lock = threading.Lock()
-        self._thread = threading.Thread(
-            target=self._work, name=f"job {record.number}", daemon=True
-        )
+        self._thread = threading.Thread(target=self._work, name=f"job {record.number}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

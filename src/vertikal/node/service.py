@@ -13,10 +13,12 @@ import msgspec
 from vertikal.errors import IdentityError, InputError, PeerStopped, VertikalError, WireError
 from vertikal.node.control import ControlServer
 from vertikal.node.council import Council
+from vertikal.node.endpoint import Endpoint
 from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Serve, unpack
+from vertikal.node.peers import peers
 from vertikal.node.runs import Run, is_passing, public_words
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
@@ -48,6 +50,7 @@ class Service:
         self.council.exchange = self.exchange
         self._predictions: Predictions | None = None
         self._control = ControlServer(self.site.store, self.answer)
+        self._endpoint: Endpoint | None = None
         self._news = threading.Event()
         self._stopped = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
@@ -57,12 +60,18 @@ class Service:
         self.exchange.start()
         self._control.start()
         self._heart.start()
+        if self.site.file.http is not None:
+            self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
+            self._endpoint.start()
+            self._say(f"predictions are served at http port {self._endpoint.port}")
 
     def stop(self) -> None:
         """End all runs in good order; jobs go on when the service is started again."""
         self._stopped.set()
         self._news.set()
         self._control.stop()
+        if self._endpoint is not None:
+            self._endpoint.stop()
         runs = list(self._runs.values())
         for run in runs:
             run.end("its service was stopped")
@@ -116,6 +125,9 @@ class Service:
         if run is not None:
             run.end(f"{self.me} cancelled the job")
         return summary(self, record)
+
+    def _do_peers(self) -> Any:
+        return peers(self)
 
     def _do_predict(
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None

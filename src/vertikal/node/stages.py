@@ -85,9 +85,10 @@ def _tell_stage(mesh: RunMesh, stage: int) -> dict[str, int]:
     stages = {mesh.me: stage}
     for peer in mesh.peers:
         told: Any = mesh.recv(peer, "stage")
-        stages[peer] = told.get("stage") if isinstance(told, dict) else None
-        if stages[peer] not in (NOTHING, ALIGNED, TRAINED):
+        reached = told.get("stage") if isinstance(told, dict) else None
+        if reached not in (NOTHING, ALIGNED, TRAINED):
             raise MeshError(f"{mesh.me}: {peer} says that it has come to {told!r:.60}")
+        stages[peer] = reached
     return stages
 
 

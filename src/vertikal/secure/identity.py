@@ -174,9 +174,7 @@ class Identity:
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         return cls(certificate, _private_bytes(key), key)
 
-    def save(
-        self, key_file: Path, certificate_file: Path, passphrase: bytes | None = None
-    ) -> None:
+    def save(self, key_file: Path, certificate_file: Path, passphrase: bytes | None = None) -> None:
         """Write both; the key is readable by its owner only from its first byte on.
 
         With a passphrase it is encrypted as well (PKCS 8).
