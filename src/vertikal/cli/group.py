@@ -27,6 +27,7 @@ COMMANDS = {
     "keygen": "keygen:keygen",
     "model": "model:model",
     "party": "party:party",
+    "plan": "plan:plan",
     "predict": "predict:predict",
     "run": "run:run",
     "run-party": "run:run_party",

@@ -18,7 +18,7 @@ from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
-from vertikal.node.offers import look_at
+from vertikal.node.offers import Seen, look_at
 from vertikal.node.policy import standing_rule
 from vertikal.node.site import Site
 from vertikal.version import __version__
@@ -54,6 +54,26 @@ class Council:
     def submit(self, name: str, job: Job) -> Record:
         """Submit a job as its leader; by submitting, this party approves."""
         site = self._site
+        for record in self._book.all():
+            if (record.proposal.name, record.proposal.job) == (name, job) and record.open:
+                raise InputError(
+                    f"this job is job {record.number} already ({record.state(site.me)}); "
+                    f"`vertikal job cancel {record.number}` would end it"
+                )
+        seen = self.look(job, name)
+        signed = approvals.propose(name, job, site.me, seen.rows, site.keys)
+        with self._book.lock:
+            record = self._book.add(signed, approvals.decode_proposal(signed))
+            record.columns, record.table = seen.columns, seen.digest
+            self._decide(record, APPROVE, "")
+        return record
+
+    def look(self, job: Job, name: str = "") -> Seen:
+        """This party's own table of a job that it may submit.
+
+        What does not fit its own file is refused here, before anybody hears of the job.
+        """
+        site = self._site
         job.check()
         if job.leader != site.me:
             raise InputError(
@@ -62,22 +82,9 @@ class Council:
         strangers = [party for party in job.names if party not in site.federation.names]
         if strangers:
             raise InputError(f"job: {strangers[0]!r} is not in the federation file")
-        for record in self._book.all():
-            if (record.proposal.name, record.proposal.job) == (name, job) and self.alive(record):
-                raise InputError(
-                    f"this job is job {record.number} already ({record.state(site.me)}); "
-                    f"`vertikal job cancel {record.number}` would end it"
-                )
-        # What does not fit this party's own file is refused before anybody hears of it.
         draft = Proposal(name, job, site.me, time.time(), __version__, 0, "")
         site.check_policy(draft)
-        seen = look_at(site, draft)
-        signed = approvals.propose(name, job, site.me, seen.rows, site.keys)
-        with self._book.lock:
-            record = self._book.add(signed, approvals.decode_proposal(signed))
-            record.columns, record.table = seen.columns, seen.digest
-            self._decide(record, APPROVE, "")
-        return record
+        return look_at(site, draft)
 
     def approve(self, number: int) -> Record:
         """Approve exactly this job; from now on a run of it may read this party's table."""

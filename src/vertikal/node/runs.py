@@ -16,7 +16,7 @@ from vertikal.errors import (
 )
 from vertikal.node.checkpoints import Checkpoints
 from vertikal.node.exchange import Exchange
-from vertikal.node.files import DiskFull
+from vertikal.node.files import DiskFull, private_folder
 from vertikal.node.jobs import Record
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.run_mesh import RunMesh
@@ -95,7 +95,8 @@ class Run:
             mesh.abandon(words)
         reporter = _Watched(mesh, self)
         try:
-            checkpoints = Checkpoints(site.store / "checkpoints" / record.digest[:16])
+            folder = private_folder(site.store / "checkpoints")
+            checkpoints = Checkpoints(folder / record.digest[:16])
             with threadpool_limits(1, "blas"):
                 ledger = run(Bench(site, record, mesh, reporter, checkpoints))
         except BaseException as error:

@@ -17,7 +17,8 @@ from vertikal.node.endpoint import Endpoint
 from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
-from vertikal.node.messages import Serve, unpack
+from vertikal.node.links import LinkMeter
+from vertikal.node.messages import Probe, Serve, unpack
 from vertikal.node.peers import peers
 from vertikal.node.runs import Run, is_passing, public_words
 from vertikal.node.site import Site
@@ -48,6 +49,7 @@ class Service:
             self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
         )
         self.council.exchange = self.exchange
+        self._meter = LinkMeter(self.council.tell)
         self._predictions: Predictions | None = None
         self._control = ControlServer(self.site.store, self.answer)
         self._endpoint: Endpoint | None = None
@@ -100,11 +102,7 @@ class Service:
         return answer
 
     def _do_submit(self, name: str, job: dict[str, Any]) -> Any:
-        try:
-            content = msgspec.convert(job, Job)
-        except msgspec.ValidationError as error:
-            raise InputError(f"job: {error}") from None
-        return summary(self, self.council.submit(name, content))
+        return summary(self, self.council.submit(name, _job(job)))
 
     def _do_list(self) -> Any:
         return [summary(self, record) for record in self.book.all()]
@@ -128,6 +126,19 @@ class Service:
 
     def _do_peers(self) -> Any:
         return peers(self)
+
+    def _do_plan(self, job: dict[str, Any]) -> Any:
+        from vertikal.node.plan import Link, plan
+
+        content = _job(job)
+        seen = self.council.look(content)
+        links = {}
+        for name in content.names:
+            if name != self.me and self.exchange.is_up(name):
+                measured = self._meter.measure(name)
+                if measured is not None:
+                    links[name] = Link(*measured)
+        return msgspec.to_builtins(plan(content, seen.rows, links))
 
     def _do_predict(
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
@@ -245,6 +256,9 @@ class Service:
         if isinstance(message, Serve):
             self._on_serve(sender, message)
             return
+        if isinstance(message, Probe):
+            self._meter.heard(sender, message)
+            return
         self.council.heard(sender, message)
         final = [run for run in list(self._runs.values()) if run.record.final is not None]
         for run in final:
@@ -261,3 +275,11 @@ class Service:
             if not self._stopped.is_set():
                 self.council.beat()
                 self._stopped.wait(NAP)
+
+
+def _job(content: dict[str, Any]) -> Job:
+    """A job as a command brought it."""
+    try:
+        return msgspec.convert(content, Job)
+    except msgspec.ValidationError as error:
+        raise InputError(f"job: {error}") from None
