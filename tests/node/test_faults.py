@@ -14,7 +14,7 @@ import pytest
 from tests.node.services import Trio, trio
 from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
-from vertikal.errors import InputError, SecrecyError
+from vertikal.errors import InputError
 from vertikal.node import approvals, files, service
 from vertikal.node.approvals import Proposal, Signed
 from vertikal.node.job import Job
