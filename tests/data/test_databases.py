@@ -6,7 +6,9 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -108,42 +110,39 @@ def _as_other_user():
 
 
 @pytest.fixture
-def postgres(tmp_path_factory):
+def postgres():
     """A server on a socket of its own; it listens on no port."""
     tools = [shutil.which(name) for name in ("initdb", "postgres", "psql")]
     if None in tools:
         pytest.skip("PostgreSQL is not installed here")
-    pytest.importorskip("adbc_driver_postgresql")
     initdb, server, psql = tools
-    folder = tmp_path_factory.mktemp("pg", numbered=True)
-    if _as_other_user():
-        shutil.chown(folder, "postgres")
-        for above in list(folder.parents)[:3]:
-            above.chmod(0o755)
-    place = {"cwd": folder, **_as_other_user()}
-    subprocess.run(
-        [initdb, "-D", folder / "data", "-U", "owner", "-A", "trust", "--no-sync"],
-        check=True,
-        capture_output=True,
-        timeout=120,
-        **place,
-    )
-    process = subprocess.Popen(
-        [server, "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-F"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **place,
-    )
-    try:
-        ask = [psql, "-h", folder, "-U", "owner", "postgres", "-q", "-v", "ON_ERROR_STOP=1", "-c"]
-        probe = [*ask, "SELECT 1"]
-        _wait_until(lambda: not subprocess.run(probe, check=False, capture_output=True).returncode)
-        rows = "SELECT n AS id, n / 2.0 AS x, 'r' || n % 3 AS region FROM generate_series(1, 500) n"
-        subprocess.run([*ask, f"CREATE TABLE t AS {rows}"], check=True, timeout=60)
-        yield f"postgresql:///postgres?host={folder}&user=owner"
-    finally:
-        process.terminate()
-        process.wait(60)
+    # Not below pytest's own folder, which only this user may enter.
+    with tempfile.TemporaryDirectory(prefix="pg") as name:
+        folder = Path(name)
+        if _as_other_user():
+            shutil.chown(folder, "postgres")
+        place = {"cwd": folder, **_as_other_user()}
+        make = [initdb, "-D", folder / "data", "-U", "owner", "-A", "trust", "--no-sync"]
+        subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=120, **place)
+        process = subprocess.Popen(
+            [server, "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-F"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **place,
+        )
+        try:
+            ask = [psql, "-h", folder, "-U", "owner", "postgres", "-q", "-c"]
+            probe = [*ask, "SELECT 1"]
+            _wait_until(
+                lambda: not subprocess.run(probe, check=False, capture_output=True).returncode
+            )
+            rows = "SELECT n AS id, n / 2.0 AS x, 'r' || n % 3 AS region"
+            table = f"CREATE TABLE t AS {rows} FROM generate_series(1, 500) n"
+            subprocess.run([*ask, table], check=True, timeout=60)
+            yield f"postgresql:///postgres?host={folder}&user=owner"
+        finally:
+            process.terminate()
+            process.wait(60)
 
 
 def _wait_until(ready):
