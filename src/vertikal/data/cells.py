@@ -17,9 +17,7 @@ NUMBER, TEXT, NOTHING = "number", "text", "nothing"
 def kind_of(cells: Any) -> str:
     """``number``, ``text``, ``nothing`` (a column without a type), or the name of another type."""
     types = arrow().types
-    kind = cells.type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = plain(cells).type
     if types.is_null(kind):
         return NOTHING
     if types.is_integer(kind) or types.is_floating(kind):
@@ -63,5 +61,7 @@ def parsed(cells: list[str | None]) -> Array | None:
 
 
 def plain(cells: Any) -> Any:
-    """A column without a dictionary in between."""
+    """A column as it is meant: PostgreSQL's numerics come wrapped, repeated texts by number."""
+    if isinstance(cells, arrow().ExtensionArray):
+        cells = cells.storage
     return cells.dictionary_decode() if hasattr(cells, "dictionary_decode") else cells

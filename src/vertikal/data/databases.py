@@ -64,7 +64,7 @@ def adbc(party: str, driver: str, location: str, query: str) -> Opened:
     except ImportError:
         raise InputError(
             f"table of {party}: this database needs {driver.replace('_', '-')}, which is not "
-            "installed; pip install it"
+            'installed; pip install "vertikal[node]"'
         ) from None
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:

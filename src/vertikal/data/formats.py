@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,8 @@ def refusals(party: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = error.strerror or "it is not such a file"
+        # The system's own words for the number: Arrow's repeat the whole path.
+        why = os.strerror(error.errno) if error.errno else "it is not such a file"
         raise InputError(f"table of {party}: {path.name!r} cannot be read: {why}") from None
     except pa.ArrowException as error:
         # "Row #3: Expected 2 columns, got 1: <the row>": the row stays here.
@@ -127,12 +129,11 @@ def _libsvm(party: str, path: Path) -> tuple[Any, Any, Any]:
     """Values (rows, columns) as CSR, labels, and query numbers if there are any."""
     from sklearn.datasets import load_svmlight_file
 
-    try:
-        values, labels, queries = load_svmlight_file(str(path), query_id=True, zero_based=False)
-    except OSError as error:
-        raise InputError(f"table of {party}: {path.name!r} cannot be read: {error}") from None
-    except ValueError:
-        raise InputError.of(f"table of {party}", "a LIBSVM file", path.name) from None
+    with refusals(party, path):
+        try:
+            values, labels, queries = load_svmlight_file(str(path), query_id=True, zero_based=False)
+        except ValueError:
+            raise InputError.of(f"table of {party}", "a LIBSVM file", path.name) from None
     return values, labels, queries
 
 

@@ -19,6 +19,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ MANIFEST, SHARD, ARRAYS, PREPARATION = (
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _GOLDEN = ("golden rows", "golden answers")
+_STALE = 3600.0
 
 S = TypeVar("S")
 
@@ -95,6 +97,7 @@ class ModelStore:
         ``facts`` is what `vertikal model show` tells about it: numbers and words, nothing secret.
         """
         folder = private_folder(self._folder / _checked(name))
+        _sweep(folder)
         files = _files_of(shard, preparation)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
@@ -272,7 +275,7 @@ def _checked(name: str) -> str:
 
 def _json(content: Any) -> bytes:
     # NaN is written as NaN: what a solver did not measure stays unmeasured.
-    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).encode()
+    return json.dumps(content, indent=1, ensure_ascii=False).encode()
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -281,6 +284,13 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a crash left half written or half deleted, once nobody can be at it any more."""
+    for path in folder.glob(".*-*"):
+        if time.time() - path.stat().st_mtime > _STALE:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:
