@@ -42,6 +42,10 @@ class TooFewSurvivors(SecrecyError):
     """So many have left that the rest could not open the sum, or would open more than the sum."""
 
 
+class TamperedLog(VertikalError):
+    """An audit log whose lines do not follow from one another, or that lost some."""
+
+
 class MeshError(VertikalError):
     """Parties could not exchange a message."""
 

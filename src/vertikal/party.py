@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -29,6 +29,7 @@ from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.intersection import Intersection
 from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
 from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
 from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
@@ -52,6 +53,7 @@ __all__ = [
     "SEALED_BITS",
     "Hidden",
     "HiddenBlock",
+    "Keeper",
     "Labels",
     "Party",
     "Sealed",
@@ -76,6 +78,17 @@ class Labels:
 
     targets: Array  # (rows, outputs)
     weights: Array  # (rows,)
+
+
+class Keeper(Protocol):
+    """Where a party keeps finished blocks of a program, to go on from after a restart."""
+
+    def finished(self, name: str) -> int:
+        """How many blocks of this name are at hand, from the first on."""
+
+    def keep(self, name: str, number: int, block: Array) -> None: ...
+
+    def restore(self, name: str, number: int, into: Array) -> None: ...
 
 
 class _BookedMesh(Mesh):
@@ -130,7 +143,7 @@ class Party:
 
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
-    parties must share.
+    parties must share. Either all parties have a ``keeper`` or none.
     """
 
     def __init__(
@@ -148,6 +161,7 @@ class Party:
         shape: str = "star",
         observer: Observer | None = None,
         keep: Callable[[Any], None] = lambda shard: None,
+        keeper: Keeper | None = None,
     ) -> None:
         if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
@@ -162,6 +176,7 @@ class Party:
         self.table = table
         self.labels = labels
         self.label_parties = label_parties
+        self.keeper = keeper
         self._mesh = _BookedMesh(mesh, self.ledger)
         self._secret = secret
         self._masking = masking
@@ -171,6 +186,7 @@ class Party:
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
+        self._intersections = 0
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -220,6 +236,15 @@ class Party:
             yield
         except RingError as error:
             raise RingError(f"{self.name}: {what}: {error}") from None
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        """Let waits last this long meanwhile."""
+        before, self._mesh.deadline = self._mesh.deadline, seconds
+        try:
+            yield
+        finally:
+            self._mesh.deadline = before
 
     def secret(self, *purpose: str) -> bytes:
         """32 bytes that only this party knows, one lot per purpose."""
@@ -375,6 +400,28 @@ class Party:
         number = self._hidden.get(owner, 0)
         self._hidden[owner] = number + 1
         return Roles(owner, helper, dealer, self.parties, str(number))
+
+    def intersection(
+        self,
+        group: tuple[str, ...],
+        ids: Sequence[bytes],
+        disclosures: Mapping[str, Disclosure],
+    ) -> Intersection:
+        """This party's part in finding the ids that all of ``group`` have; its first leads.
+
+        ``disclosures`` has one entry per kind of message (`intersection.STEPS`).
+        """
+        number = self._intersections
+        self._intersections += 1
+        return Intersection(
+            self._mesh,
+            self._keys,
+            group,
+            ids,
+            str(number),
+            lambda step: self._mesh.under(disclosures[step]),
+            self.clock.advance,
+        )
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
         """Without masks a sum shows every summand to its receiver, and is booked as open."""

@@ -16,7 +16,7 @@ from vertikal.secure.identity import Identity
 
 NAMES = ("bank", "shop", "clinic", "port")
 JOB = """
-program = "avfkam"
+algorithm = "avfkam"
 secret_seed = 1
 timeout = {timeout}
 [settings]

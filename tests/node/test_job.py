@@ -36,7 +36,7 @@ def load(folder, text):
 def test_a_job_and_its_tables(folder):
     job = Job.load(folder / "job.toml")
     assert (job.names, job.label_parties) == (("bank", "shop"), ("bank",))
-    assert job.fdskl().n_directions == 32
+    assert job.program_settings().n_directions == 32
     table, labels = job.read("bank", folder)
     assert (table.columns, table.rows) == (("u",), 3)
     assert labels.targets.ravel().tolist() == [-1, 1, -1]

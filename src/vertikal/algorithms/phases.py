@@ -17,6 +17,7 @@ import numpy.typing as npt
 from vertikal.algorithms.directions import Drawn, draw
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
+from vertikal.errors import MeshError
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
@@ -31,6 +32,10 @@ BLOCK_BYTES = 4 << 20
 
 REQUESTS = Disclosure(
     "requests", "which rows the next pass needs", "nothing about the data", masked=False
+)
+
+RESUMED = Disclosure(
+    "resumed", "how many blocks of rows a label party kept", "nothing about the data", masked=False
 )
 
 
@@ -147,12 +152,47 @@ class PhasePass:
             cache = np.empty((kept, self.own.width), dtype)
             # Sums are written where they are kept, unless they are kept in another form.
             place = cache if self.own.kept_dtype is None else None
-        for where, phases in self.stream(np.arange(kept), place):
+        begin = min(kept, self._resumed(cache))
+        rest = None if place is None else place[begin:]
+        for where, phases in self.stream(np.arange(begin, kept), rest):
+            there = slice(begin + where.start, begin + where.stop)
             if cache is not None and phases is not None and place is None:
-                cache[where] = self.own.keep(phases)
+                cache[there] = self.own.keep(phases)
+            if cache is not None and party.keeper is not None:
+                party.keeper.keep("phases", there.start // self.height, cache[there])
         if cache is None:
             return None
         return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
+
+    def _resumed(self, cache: Array | None) -> int:
+        """Rows whose phases every label party kept in an earlier run, now in ``cache``.
+
+        The same seeds give the same phases, so these rows need not be summed again.
+        """
+        party = self._party
+        if party.keeper is None:
+            return 0
+        kept = []
+        for owner in party.label_parties:
+            group = (owner, *(name for name in party.parties if name != owner))
+            mine = (
+                np.array([party.keeper.finished("phases")], np.int64)
+                if owner == party.name
+                else None
+            )
+            told = np.asarray(party.broadcast(mine, group, RESUMED))
+            if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
+                raise MeshError(f"{party.name}: {owner} kept {told!r} blocks")
+            kept.append(int(told[0]))
+        blocks = min(kept)
+        if cache is None:
+            return blocks * self.height
+        begin = min(blocks * self.height, len(cache))
+        for number in range(blocks):
+            where = slice(number * self.height, min((number + 1) * self.height, begin))
+            party.keeper.restore("phases", number, cache[where])
+        party.clock.advance(begin)
+        return begin
 
     def _request(self, rows: Array) -> Iterator[tuple[slice, Array]]:
         """Label parties, in step: ask the feature parties for a pass over these rows."""

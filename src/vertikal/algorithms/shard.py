@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.data.prepare import Scaling
 
@@ -54,7 +55,7 @@ class Shard:
     """One party's part: its columns, scaling and seed; at a label party also its coefficients."""
 
     party: str
-    settings: FdsklSettings
+    settings: FdsklSettings | AvfkamSettings
     columns: tuple[str, ...]
     scaling: Scaling
     bandwidth: float

@@ -73,7 +73,11 @@ def job_of(data: DataSet, width: int, seed: int) -> Job:
     names = sorted(data.parties, key=lambda name: name != data.label_party)
     return Job(
         {
-            name: Part(f"{name}.csv", LABEL if name == data.label_party else None, f"{name}.test")
+            name: Part(
+                f"{name}.csv",
+                LABEL if name == data.label_party else None,
+                test=f"{name}.test",
+            )
             for name in names
         },
         settings={"scale": "standard", "n_directions": width, "seed": seed},

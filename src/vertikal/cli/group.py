@@ -1,25 +1,52 @@
 """The command group, and how a command ends when something is wrong.
 
-An error that Vertikal raises on purpose ends with one line and exit code 1; a stop by the user ends
+A command's file is loaded when the command is run, so that none waits for another's libraries. An
+error that Vertikal raises on purpose ends with one line and exit code 1; a stop by the user ends
 quietly with 130, as shells expect. Anything else is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import click
 
-from vertikal.cli.demo import demo
-from vertikal.cli.keygen import keygen
-from vertikal.cli.loading import INTERRUPTED
-from vertikal.cli.run import run, run_party
+from vertikal.cli.loading import INTERRUPTED, loading
 from vertikal.errors import VertikalError
 from vertikal.version import __version__
+
+COMMANDS = {
+    "audit": "audit:audit",
+    "demo": "demo:demo",
+    "federation": "federation:federation",
+    "invite": "invite:invite",
+    "job": "job:job",
+    "join": "invite:join_",
+    "keygen": "keygen:keygen",
+    "model": "model:model",
+    "party": "party:party",
+    "plan": "plan:plan",
+    "predict": "predict:predict",
+    "run": "run:run",
+    "run-party": "run:run_party",
+}
+"""Command -> its file in this folder and its name there."""
 
 
 class OneLineErrors(click.Group):
     """A group whose commands report the library's own errors in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        with loading():
+            command: click.Command = getattr(import_module(f"vertikal.cli.{module}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -35,9 +62,3 @@ class OneLineErrors(click.Group):
 @click.version_option(__version__, "--version", prog_name="vertikal")
 def main() -> None:
     """Kernel machines on vertically partitioned data."""
-
-
-main.add_command(demo)
-main.add_command(keygen)
-main.add_command(run)
-main.add_command(run_party)

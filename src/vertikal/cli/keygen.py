@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -19,8 +20,15 @@ from vertikal.errors import InputError
 )
 @click.option("--listens", metavar="HOST:PORT", help="Where the others reach this party, if so.")
 @click.option("--days", type=click.IntRange(1, 3650), default=825, show_default=True)
+@click.option(
+    "--passphrase",
+    is_flag=True,
+    help="Keep the key under the passphrase in VERTIKAL_PASSPHRASE, or asked for.",
+)
 @click.option("--force", is_flag=True, help="Replace a key that is there already.")
-def keygen(name: str, out: Path, listens: str | None, days: int, force: bool) -> None:
+def keygen(
+    name: str, out: Path, listens: str | None, days: int, passphrase: bool, force: bool
+) -> None:
     """Make the key and certificate of the party NAME.
 
     NAME.key stays with you. NAME.toml is for the others: the federation file is the entries of all
@@ -40,16 +48,27 @@ def keygen(name: str, out: Path, listens: str | None, days: int, force: bool) ->
             f"{key.name} is there already; --force replaces it, and the others then need the new "
             f"{entry.name}"
         )
+    secret = _passphrase() if passphrase else None
     identity = Identity.create(name, days)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        identity.save(key, certificate)
+        identity.save(key, certificate, secret)
         entry.write_text(entry_of(identity, listens), encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"--out must be a folder that can be written to: {error.strerror}"
         ) from None
-    click.echo(f"key          {key.name} (keep it secret)")
+    kept = "keep it and its passphrase secret" if secret else "keep it secret"
+    click.echo(f"key          {key.name} ({kept})")
     click.echo(f"entry        {entry.name} (send it to the others)")
     click.echo(f"fingerprint  {identity.certificate.fingerprint}")
     click.echo(f"good until   {identity.certificate.expires:%Y-%m-%d}")
+
+
+def _passphrase() -> bytes:
+    """From the environment, or typed twice."""
+    given = os.environ.get("VERTIKAL_PASSPHRASE")
+    text: str = given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=True)
+    if len(text) < 8:
+        raise InputError("the passphrase must have 8 characters at least")
+    return text.encode()

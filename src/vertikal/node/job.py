@@ -1,6 +1,6 @@
 """A job: what is to be trained, by which parties, on which tables. One TOML file.
 
-    program = "fdskl"                # or "avfkam"
+    algorithm = "fdskl"              # or "avfkam", "admm"
     timeout = 300
     [settings]                       # as the estimators' parameters
     n_directions = 512
@@ -10,68 +10,83 @@
     label = "default"                # a label party names its column of labels
     [parties.bank]
     table = "bank.csv"
+    columns = ["balance"]            # all that are offered, if left out
 
-The rows of all tables are the same people in the same order. A party may also name a ``test`` table
-of other people, with the same columns; if all do, their values are predicted after training.
-``secret_seed`` draws the parties'
-private seeds from a number, so that a run can be repeated bit for bit: for experiments only, since
-whoever knows it knows every party's directions.
+`vertikal run` reads the tables from files beside the job, whose rows are the same people in the
+same order. A party may also name a ``test`` table of other people there, with the same columns; if
+all do, their values are predicted after training. Between services a table is the name under which
+its owner offers it, and rows are aligned by their ids. ``secret_seed`` draws the parties' private
+seeds from a number, so that a run can be repeated bit for bit: for experiments only, since whoever
+knows it knows every party's directions.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
-from vertikal.algorithms.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.data.prepare import check_columns
-from vertikal.data.tables import Table
 from vertikal.errors import InputError, UnknownParty
 from vertikal.node.federation import read_toml
-from vertikal.party import Labels, digest
 from vertikal.secure.prg import derive_key, fresh_key
 
-_DRAWN = ("parties", "label_parties", "outputs")
-PROGRAMS: dict[str, type[FdsklSettings]] = {"fdskl": FdsklSettings, "avfkam": AvfkamSettings}
+if TYPE_CHECKING:
+    from vertikal.data.tables import Table
+    from vertikal.party import Labels
+
+ON_LOSS = ("wait", "stop")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one party brings."""
+    """What one party brings: a table, the column of labels if any, and which features of it."""
 
     table: str
     label: str | None = None
+    columns: tuple[str, ...] | None = None
     test: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A job as its file says it."""
+    """A job as its file says it.
+
+    ``on_loss`` says what a service does when a party is lost: wait until it is back, or stop.
+    """
 
     parties: dict[str, Part]
-    program: str = "fdskl"
+    algorithm: str = "fdskl"
     settings: dict[str, Any] = {}
     masking: str = "pads"
     shape: str = "star"
     timeout: float = 300.0
+    on_loss: str = "wait"
     secret_seed: int | None = None
 
     @classmethod
     def load(cls, path: Path) -> Job:
         """The job in this file, its settings checked."""
         job: Job = read_toml(path, cls, "job file")
-        if len(job.parties) < 2:
-            raise InputError.of("parties", "two at least", list(job.parties))
-        if not 0 < job.timeout < 1e9:
-            raise InputError.of("timeout", "a positive number of seconds", job.timeout)
-        given = [name for name, part in job.parties.items() if part.test is not None]
-        if given and len(given) < len(job.parties):
-            raise InputError.of("test", "named by all parties or by none", f"only by {given}")
-        job.fdskl()
+        job.check()
         return job
+
+    def check(self) -> None:
+        """Refuse what cannot be run, whoever sent it."""
+        if len(self.parties) < 2:
+            raise InputError.of("parties", "two at least", list(self.parties))
+        if not 0 < self.timeout < 1e9:
+            raise InputError.of("timeout", "a positive number of seconds", self.timeout)
+        if self.on_loss not in ON_LOSS:
+            raise InputError.of("on_loss", f"one of {ON_LOSS}", self.on_loss)
+        if self.secret_seed is not None and not 0 <= self.secret_seed < 1 << 256:
+            raise InputError.of("secret_seed", "a number from 0 on", self.secret_seed)
+        if not self.label_parties:
+            raise InputError.of("label", "named by one party at least", "none")
+        given = [name for name, part in self.parties.items() if part.test is not None]
+        if given and len(given) < len(self.parties):
+            raise InputError.of("test", "named by all parties or by none", f"only by {given}")
+        self.program_settings()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,37 +100,27 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """What all parties must share; the names of files are each one's own business."""
         bare = {
-            name: Part("", part.label, None if part.test is None else "")
+            name: Part("", part.label, test=None if part.test is None else "")
             for name, part in self.parties.items()
         }
-        return digest(msgspec.structs.replace(self, parties=bare))
+        shared = msgspec.structs.replace(self, parties=bare)
+        return hashlib.sha256(msgspec.json.encode(shared, order="sorted")).hexdigest()
+
+    @property
+    def leader(self) -> str:
+        """The first label party, which submits the job and speaks for it."""
+        return self.label_parties[0]
 
     @property
     def predicts(self) -> bool:
         """Whether there are rows to predict after training."""
         return all(part.test is not None for part in self.parties.values())
 
-    def fdskl(self) -> FdsklSettings:
-        """The settings of the program, checked; AVFKAM's extend FDSKL's."""
-        if self.program not in PROGRAMS:
-            raise InputError.of("program", f"one of {list(PROGRAMS)}", self.program)
-        kind = PROGRAMS[self.program]
-        if not self.label_parties:
-            raise InputError.of("label", "named by one party at least", "none")
-        for name in _DRAWN:
-            if name in self.settings:
-                raise InputError.of("settings", f"without {name!r}: it follows from the job", name)
-        known = {field.name for field in msgspec.structs.fields(kind)}
-        strange = sorted(set(self.settings) - known)
-        if strange:
-            raise InputError.of("settings", f"some of {sorted(known - set(_DRAWN))}", strange[0])
-        try:
-            return msgspec.convert(
-                {**self.settings, "parties": self.names, "label_parties": self.label_parties},
-                kind,
-            )
-        except msgspec.ValidationError as error:
-            raise InputError(f"settings: {error}") from None
+    def program_settings(self) -> Any:
+        """The settings of the job's program, checked."""
+        from vertikal.node.programs import program_named
+
+        return program_named(self.algorithm).settings(self)
 
     def secret(self, name: str) -> bytes:
         """A party's own 32 bytes: from the operating system, or from ``secret_seed``."""
@@ -125,6 +130,11 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def read(self, name: str, folder: Path) -> tuple[Table, Labels | None]:
         """The table of one party, relative to the job file's folder, and its labels."""
+        import numpy as np
+
+        from vertikal.data.prepare import check_columns
+        from vertikal.data.tables import Table
+
         part = self._part(name)
         titles, values = read_csv(folder / part.table, name)
         labels = None
@@ -135,6 +145,12 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             labels = self._labels(name, values[:, place])
             values = np.delete(values, place, axis=1)
             titles.pop(place)
+        if part.columns is not None:
+            strange = [column for column in part.columns if column not in titles]
+            if strange:
+                raise InputError.of(f"columns of {name}", f"some of {titles}", strange[0])
+            values = values[:, [titles.index(column) for column in part.columns]]
+            titles = list(part.columns)
         table = Table(name, tuple(titles), values)
         if not table.width:
             raise InputError.of(f"table of {name}", "at least one column of features", "none")
@@ -142,14 +158,16 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return table, labels
 
     def read_test(self, name: str, folder: Path, like: Table) -> Table:
-        """The rows that one party is to predict; a column of labels among them is not looked at."""
+        """The rows that one party is to predict; columns that training had not are left out."""
+        from vertikal.data.prepare import check_columns
+        from vertikal.data.tables import Table
+
         part = self._part(name)
         titles, values = read_csv(folder / str(part.test), name)
-        kept = [place for place, title in enumerate(titles) if title != part.label]
-        columns = tuple(titles[place] for place in kept)
-        if columns != like.columns:
-            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", columns)
-        table = Table(name, columns, values[:, kept])
+        if not set(like.columns) <= set(titles):
+            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", titles)
+        kept = [titles.index(column) for column in like.columns]
+        table = Table(name, like.columns, values[:, kept])
         check_columns(table, varying=False)
         return table
 
@@ -158,20 +176,31 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise UnknownParty(f"{name!r} is not a party of this job; those are {self.names}")
         return self.parties[name]
 
-    def _labels(self, name: str, column: np.ndarray[Any, Any]) -> Labels:
-        if not np.isfinite(column).all():
-            raise InputError.of(f"label of {name}", "finite numbers", "NaN or infinity")
-        weights = np.ones(len(column))
-        if self.settings.get("regression"):
-            return Labels(column[:, None].astype(float), weights)
-        classes = np.unique(column)
-        if len(classes) != 2:
-            raise InputError.of(f"label of {name}", "of two classes", f"{len(classes)} classes")
-        return Labels(np.where(column == classes[1], 1.0, -1.0)[:, None], weights)
+    def _labels(self, name: str, column: Any) -> Labels:
+        return labels_of(name, column, regression=bool(self.settings.get("regression")))
+
+
+def labels_of(name: str, column: Any, *, regression: bool) -> Labels:
+    """A column of labels as a program wants it: numbers, or two classes as −1 and +1."""
+    import numpy as np
+
+    from vertikal.party import Labels
+
+    if not np.isfinite(column).all():
+        raise InputError.of(f"label of {name}", "finite numbers", "NaN or infinity")
+    weights = np.ones(len(column))
+    if regression:
+        return Labels(np.asarray(column, float)[:, None], weights)
+    classes = np.unique(column)
+    if len(classes) != 2:
+        raise InputError.of(f"label of {name}", "of two classes", f"{len(classes)} classes")
+    return Labels(np.where(column == classes[1], 1.0, -1.0)[:, None], weights)
 
 
 def read_csv(path: Path, party: str) -> tuple[list[str], Any]:
     """The column titles of a CSV file of numbers, and its values (rows, columns)."""
+    import numpy as np
+
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = csv.reader(file)

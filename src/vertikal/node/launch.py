@@ -18,6 +18,7 @@ from vertikal.mesh import local_meshes
 from vertikal.node.children import Tell, supervise
 from vertikal.node.federation import entry_of
 from vertikal.node.job import Job
+from vertikal.node.programs import program_named
 from vertikal.node.work import work
 from vertikal.secure.identity import Identity
 
@@ -77,8 +78,7 @@ def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[s
             ]
             for place, name in enumerate(job.names)
         }
-        settings = job.fdskl()
-        spared = settings.asynchronous and settings.allow_missing
+        spared = program_named(job.algorithm).spares_label_parties(job.program_settings())
         return supervise(commands, tell, job.label_parties if spared else ())
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -63,6 +64,12 @@ class Reporter:
 
     def end(self, party: str, stage: str, seconds: float) -> None:
         """The next stage, or the end of the run, will say more."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A stage of work that is no program's."""
+        self.begin(self._mesh.me, name, None)
+        yield
 
     def report(self, ended: str = "") -> Report:
         waits, moved = "", (0, 0)

@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from vertikal.algorithms import avfkam, fdskl
-from vertikal.algorithms.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard
 from vertikal.data.tables import Table
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packet_mesh import PacketMesh
 from vertikal.node.account import Account, write_account
 from vertikal.node.job import Job
+from vertikal.node.programs import program_named
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.shard_file import write_shard
 from vertikal.party import Labels, Party, digest
@@ -40,7 +38,7 @@ class _Bench:
     """What a party works with."""
 
     job: Job
-    settings: FdsklSettings
+    settings: Any
     mesh: Mesh
     reporter: Reporter
 
@@ -49,7 +47,7 @@ class _Bench:
         table: Table,
         labels: Labels | None,
         run: str,
-        keep: Callable[[Shard], None] = lambda shard: None,
+        keep: Callable[[Any], None] = lambda shard: None,
     ) -> Party:
         return Party(
             self.mesh,
@@ -67,7 +65,7 @@ class _Bench:
         )
 
 
-def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Shard:
+def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Any:
     """Run the program at this party; on failure the others are told before the error is raised."""
     reporter = Reporter(mesh, tell)
     try:
@@ -76,7 +74,7 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
         if isinstance(mesh, PacketMesh):
             reporter.begin(mesh.me, "connect", None)
             mesh.connect()
-        bench = _Bench(job, job.fdskl(), mesh, reporter)
+        bench = _Bench(job, job.program_settings(), mesh, reporter)
         # One BLAS thread: the parties themselves are what runs in parallel on this machine.
         with threadpool_limits(1, "blas"):
             shard = _train(bench, table, labels, out)
@@ -96,24 +94,22 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
     return shard
 
 
-def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None) -> Shard:
-    def keep(shard: Shard) -> None:
+def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None) -> Any:
+    def keep(shard: Any) -> None:
         if out is not None:
             write_shard(shard, out / f"{bench.mesh.me}.shard")
 
     party = bench.party(table, labels, "train", keep)
-    if isinstance(bench.settings, AvfkamSettings):
-        shard = avfkam.train(party, bench.settings)
-    else:
-        shard = fdskl.train(party, bench.settings)
+    shard = program_named(bench.job.algorithm).train(party, bench.settings)
     keep(shard)
     if out is not None:
         write_account(Account.of(party), out / f"{party.name}.account.json")
     return shard
 
 
-def _predict(bench: _Bench, shard: Shard, test: Table, out: Path | None) -> None:
-    values = fdskl.predict(bench.party(test, None, "predict"), shard)
+def _predict(bench: _Bench, shard: Any, test: Table, out: Path | None) -> None:
+    party = bench.party(test, None, "predict")
+    values = program_named(bench.job.algorithm).predict(party, shard)
     if values is not None and out is not None:
         np.savetxt(out / PREDICTIONS, values, "%.17g", ",", header="value", comments="")
 

@@ -153,7 +153,9 @@ class Identity:
         return cls(Certificate.parse(pem), _private_bytes(key), key)
 
     @classmethod
-    def load(cls, key_file: Path, certificate_file: Path) -> Identity:
+    def load(
+        cls, key_file: Path, certificate_file: Path, passphrase: bytes | None = None
+    ) -> Identity:
         """The identity in these two files; refuses a key that others can read."""
         certificate = Certificate.parse(_read(certificate_file, "certificate"))
         raw = _read(key_file, "key")
@@ -163,10 +165,19 @@ class Identity:
                 f"key file {key_file.name!r} must be readable by its owner only, got mode "
                 f"{key_file.stat().st_mode & 0o777:o}; run `chmod 600` on it"
             )
+        locked = b"ENCRYPTED" in raw
+        if locked and passphrase is None:
+            raise InputError(
+                f"key file {key_file.name!r} is kept under a passphrase; give it in "
+                "VERTIKAL_PASSPHRASE"
+            )
         try:
-            key = serialization.load_pem_private_key(raw, None)
+            key = serialization.load_pem_private_key(raw, passphrase if locked else None)
         except (ValueError, TypeError):
-            raise InputError(f"key file {key_file.name!r} must hold a private key (PEM)") from None
+            wrong = " that this passphrase opens" if locked else ""
+            raise InputError(
+                f"key file {key_file.name!r} must hold a private key (PEM){wrong}"
+            ) from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise InputError(
                 f"key file {key_file.name!r} must hold a key that `vertikal keygen` made, got one "
@@ -179,13 +190,16 @@ class Identity:
             )
         return cls(certificate, _private_bytes(key), key)
 
-    def save(self, key_file: Path, certificate_file: Path) -> None:
-        """Write both; the key is readable by its owner only from its first byte on."""
+    def save(self, key_file: Path, certificate_file: Path, passphrase: bytes | None = None) -> None:
+        """Write both; the key is readable by its owner only from its first byte on.
+
+        With a passphrase it is encrypted as well (PKCS 8).
+        """
         certificate_file.write_bytes(self.certificate.pem)
         key_file.unlink(missing_ok=True)
         number = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
-            file.write(self.private_pem)
+            file.write(self.private_pem if not passphrase else _locked_bytes(self._key, passphrase))
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message, _SIGNATURE)
@@ -196,6 +210,14 @@ def _private_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
+    )
+
+
+def _locked_bytes(key: ec.EllipticCurvePrivateKey, passphrase: bytes) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase),
     )
 
 

@@ -1,0 +1,67 @@
+"""``vertikal invite`` and ``vertikal join``: form a federation with one-time codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vertikal.cli.party import passphrase
+from vertikal.errors import InputError
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("others", nargs=-1, required=True)
+@click.option("--at", "address", metavar="HOST:PORT", required=True, help="Where the others dial.")
+@click.option("--folder", type=_FOLDER, default=Path(), help="Where NAME.key and its kin lie.")
+@click.option("--minutes", type=click.FloatRange(0.05, 1440), default=60.0, show_default=True)
+def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minutes: float) -> None:
+    """Invite OTHERS into a federation with NAME: one code each, good once.
+
+    Give each its code by another channel than the network. Waits until all have joined, and writes
+    federation.toml here and at each of them.
+    """
+    from vertikal.mesh.addresses import check_address
+    from vertikal.node.invitation import Invitation, parse_entry, server_context, write_federation
+
+    check_address(address, plaintext=False)
+    if len({name, *others}) != len(others) + 1:
+        raise InputError.of("OTHERS", "distinct names of other parties", list(others))
+    entry = _entry(folder, name)
+    secret = passphrase()
+    context = server_context(folder / f"{name}.key", folder / f"{name}.crt", secret)
+    try:
+        invitation = Invitation(entry, others, address, context, parse_entry(entry).fingerprint)
+    except OSError as error:
+        raise InputError(f"--at: cannot listen at {address}: {error.strerror}") from None
+    for other, code in invitation.codes.items():
+        click.echo(f"{other}: vertikal join {code}")
+    text = invitation.wait(60 * minutes, lambda joined: click.echo(f"{joined} has joined"))
+    write_federation(folder / "federation.toml", text)
+    click.echo(f"federation of {', '.join((name, *others))} written to federation.toml")
+
+
+@click.command("join")
+@click.argument("code")
+@click.option("--folder", type=_FOLDER, default=Path(), help="Where the key and its kin lie.")
+@click.option("--minutes", type=click.FloatRange(0.05, 1440), default=60.0, show_default=True)
+def join_(code: str, folder: Path, minutes: float) -> None:
+    """Join a federation with the CODE that its inviting party gave."""
+    from vertikal.node.invitation import Code, check_federation, join, write_federation
+
+    parsed = Code.parse(code)
+    text = join(parsed, parsed.name, _entry(folder, parsed.name), 60 * minutes)
+    write_federation(folder / "federation.toml", text)
+    names = check_federation(text).names
+    click.echo(f"federation of {', '.join(names)} written to federation.toml")
+
+
+def _entry(folder: Path, name: str) -> str:
+    path = folder / f"{name}.toml"
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        raise InputError(f"{path.name} is not there; `vertikal keygen {name}` makes it") from None

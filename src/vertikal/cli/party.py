@@ -1,0 +1,59 @@
+"""``vertikal party``: the service of one party."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+import click
+
+PASSPHRASE = "VERTIKAL_PASSPHRASE"
+
+
+@click.group()
+def party() -> None:
+    """The service of one party."""
+
+
+@party.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def start(file: Path) -> None:
+    """Run the service of the party in FILE, until it is stopped.
+
+    Jobs, approvals and checkpoints are on disk: a service that is started again goes on where it
+    was.
+    """
+    began = time.monotonic()
+    from vertikal.node.service import Service
+
+    stopped = threading.Event()
+
+    def stop(_: int, __: FrameType | None) -> None:
+        stopped.set()
+
+    # A signal during the start ends it too.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    service = Service(file, _say, passphrase())
+    service.start()
+    _say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
+    stopped.wait()
+    _say("stopping")
+    service.stop()
+
+
+def passphrase() -> bytes | None:
+    """The passphrase of the key, from the environment, if there is one."""
+    given = os.environ.get(PASSPHRASE)
+    return given.encode() if given else None
+
+
+def _say(words: str) -> None:
+    # One write per line, so that the lines of several threads stay whole.
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
+    sys.stdout.flush()

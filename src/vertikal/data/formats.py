@@ -1,0 +1,158 @@
+"""Tables in files, and in memory as Arrow: each as a function of columns to record batches."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vertikal.errors import InputError
+
+Opened = tuple[Callable[[Sequence[str]], Iterator[Any]], tuple[str, ...]]
+"""What gives batches of columns, and the titles of all columns."""
+
+
+def arrow() -> Any:
+    """pyarrow; InputError where it is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise InputError(
+            'tables need pyarrow, which is not installed; pip install "vertikal[node]"'
+        ) from None
+    return pyarrow
+
+
+@contextmanager
+def refusals(party: str, path: Path) -> Iterator[None]:
+    """Turn what Arrow and the system object to into one line, without any cell of the table."""
+    pa = arrow()
+    try:
+        yield
+    except OSError as error:
+        # The system's own words for the number: Arrow's repeat the whole path.
+        why = os.strerror(error.errno) if error.errno else "it is not such a file"
+        raise InputError(f"table of {party}: {path.name!r} cannot be read: {why}") from None
+    except pa.ArrowException as error:
+        # "Row #3: Expected 2 columns, got 1: <the row>": the row stays here.
+        where = re.search(r"Row #\d+: Expected \d+ columns, got \d+|invalid UTF8 data", str(error))
+        words = where[0] if where else type(error).__name__
+        raise InputError(f"table of {party}: {path.name!r} cannot be read: {words}") from None
+
+
+def csv(party: str, path: Path, height: int) -> Opened:
+    """A CSV file with titles; all cells as text, empty ones and NA, NaN or null as missing."""
+    pa = arrow()
+    from pyarrow import csv as reader
+
+    with refusals(party, path), path.open("rb") as file:
+        titles = reader.open_csv(file).schema.names if file.read(1) and not file.seek(0) else []
+    if not titles:
+        raise InputError.of(f"table of {party}", "a CSV file with titles", path.name)
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        options = reader.ConvertOptions(
+            column_types={name: pa.string() for name in titles},
+            include_columns=list(columns),
+            strings_can_be_null=True,
+        )
+        with refusals(party, path):
+            yield from reader.open_csv(path, convert_options=options)
+
+    return batches, tuple(titles)
+
+
+def parquet(party: str, path: Path, height: int) -> Opened:
+    """A Parquet file."""
+    arrow()
+    from pyarrow import parquet as reader
+
+    with refusals(party, path):
+        titles = reader.read_schema(path).names
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        with refusals(party, path), reader.ParquetFile(path) as file:
+            for batch in file.iter_batches(height, columns=list(columns)):
+                yield batch.select(list(columns))
+
+    return batches, tuple(titles)
+
+
+def ipc(party: str, path: Path, height: int) -> Opened:
+    """An Arrow (Feather) file."""
+    pa = arrow()
+    from pyarrow import ipc as reader
+
+    with refusals(party, path), pa.memory_map(str(path)) as file:
+        titles = reader.open_file(file).schema.names
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        with refusals(party, path), pa.memory_map(str(path)) as file:
+            opened = reader.open_file(file)
+            for number in range(opened.num_record_batches):
+                yield opened.get_batch(number).select(list(columns))
+
+    return batches, tuple(titles)
+
+
+def libsvm(party: str, path: Path, height: int) -> Opened:
+    """A LIBSVM file: the columns asked for are filled with zeros where the file says nothing."""
+    pa = arrow()
+    values, labels, queries = _libsvm(party, path)
+    rows, width = values.shape
+    special = {
+        "label": labels,
+        "row": np.arange(1, rows + 1),
+        **({"qid": queries} if len(queries) else {}),
+    }
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        for start in range(0, rows, height):
+            part = values[start : start + height]
+            arrays = [
+                special[name][start : start + height]
+                if name in special
+                else part[:, [int(name) - 1]].toarray().ravel()
+                for name in columns
+            ]
+            yield pa.record_batch([pa.array(array) for array in arrays], names=list(columns))
+
+    return batches, (*(str(number + 1) for number in range(width)), *special)
+
+
+def _libsvm(party: str, path: Path) -> tuple[Any, Any, Any]:
+    """Values (rows, columns) as CSR, labels, and query numbers if there are any."""
+    from sklearn.datasets import load_svmlight_file
+
+    with refusals(party, path):
+        try:
+            values, labels, queries = load_svmlight_file(str(path), query_id=True, zero_based=False)
+        except ValueError:
+            raise InputError.of(f"table of {party}", "a LIBSVM file", path.name) from None
+    return values, labels, queries
+
+
+def arrow_object(table: Any) -> Opened:
+    """Anything with ``__arrow_c_stream__``, read once: some such objects can be read only once."""
+    whole = arrow().table(table)
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        yield from whole.select(list(columns)).to_batches()
+
+    return batches, tuple(whole.column_names)
+
+
+SUFFIXES: dict[str, Callable[[str, Path, int], Opened]] = {
+    ".csv": csv,
+    ".parquet": parquet,
+    ".arrow": ipc,
+    ".feather": ipc,
+    ".svm": libsvm,
+    ".libsvm": libsvm,
+}
+"""The ends of file names and what reads such files."""

@@ -1,0 +1,290 @@
+"""How a party's columns become numbers, learned on its training rows and replayed at prediction.
+
+Everything here is local to one party: nothing of it is told to others. The rules:
+
+- A column is of **numbers** if every cell that is there is one, in whatever form the source keeps
+  it; else it is of **categories**, and each category of the training rows becomes a column of 0
+  and 1. A category that training did not have becomes all zeros, and is counted.
+- **Missing** cells, by a policy: ``refuse`` (an error with counts), ``mean`` (numbers take the mean
+  of the training rows, categories become all zeros), or ``indicator`` (as ``mean``, and one more
+  column says where a cell was missing, if any was in training).
+- **Constant** and **id-like** columns are of no use: refused, or dropped with a remark. Id-like are
+  texts of which no two are equal (or more than `MOST_CATEGORIES`), and whole numbers in a narrow
+  range of which no two are equal, as customer numbers are.
+- **Scaling** is optional here, since programs scale too.
+
+A `Preparation` is plain data: it is stored as JSON beside the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
+from vertikal.data.prepare import SCALES, Scaling, learn_scaling
+from vertikal.data.row_choice import RowChoice
+from vertikal.data.sources import Source
+from vertikal.data.survey import Survey, is_numbering
+from vertikal.data.tables import Table
+from vertikal.errors import InputError
+
+Array = npt.NDArray[Any]
+
+MISSING = ("refuse", "mean", "indicator")
+UNUSABLE = ("refuse", "drop")
+
+
+class ColumnPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of one column."""
+
+    name: str
+    kind: Literal["number", "category"]
+    mean: float = 0.0  # of the training rows; of numbers
+    categories: tuple[str, ...] = ()
+    indicator: bool = False  # one more column: whether the cell was missing
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The columns that it becomes."""
+        indicator = (f"{self.name} is missing",) if self.indicator else ()
+        if self.kind == "number":
+            return (self.name, *indicator)
+        return (*(f"{self.name} = {category}" for category in self.categories), *indicator)
+
+
+class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The plans of all columns of one party, in order, and the scaling of what they become."""
+
+    party: str
+    missing: Literal["refuse", "mean", "indicator"]
+    columns: tuple[ColumnPlan, ...]
+    scaling: Scaling | None = None
+    remarks: tuple[str, ...] = ()
+    """What the owner should know: columns that were dropped, and why."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(plan.name for plan in self.columns)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The columns that it makes."""
+        return tuple(title for plan in self.columns for title in plan.titles)
+
+    def apply(self, source: Source, rows: Array | None = None) -> Prepared:
+        """These rows of the source as numbers, in the order given; all rows by default."""
+        blocks = RowChoice(rows)
+        values = None if rows is None else np.empty((len(rows), len(self.titles)))
+        parts, filled, unseen = [], dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
+        for batch in source.blocks(self.names):
+            chosen, where = blocks.take(batch)
+            part = np.hstack(
+                [
+                    np.empty((chosen.num_rows, 0)),
+                    *(
+                        self._made(plan, cells, filled, unseen)
+                        for plan, cells in zip(self.columns, chosen.columns, strict=True)
+                    ),
+                ]
+            )
+            if values is None:
+                parts.append(part)
+            else:
+                values[where] = part
+        blocks.check(source)
+        if values is None:
+            values = np.concatenate([np.empty((0, len(self.titles))), *parts])
+        if self.missing == "refuse" and any(filled.values()):
+            raise _refused(self.party, {name: n for name, n in filled.items() if n})
+        table = Table(self.party, self.titles, self.scaled(values))
+        return Prepared(
+            table,
+            {name: n for name, n in filled.items() if n},
+            {name: n for name, n in unseen.items() if n},
+        )
+
+    def blank(self, count: int) -> Table:
+        """``count`` rows of a person nothing is known about: means, no category, no indicator."""
+        row = [
+            value
+            for plan in self.columns
+            for value in (
+                *([plan.mean] if plan.kind == "number" else [0.0] * len(plan.categories)),
+                *([1.0] if plan.indicator else []),
+            )
+        ]
+        return Table(self.party, self.titles, self.scaled(np.tile(np.array(row), (count, 1))))
+
+    def scaled(self, values: Array) -> Array:
+        """Prepared numbers in their final units."""
+        if self.scaling is None:
+            return values
+        centre, factor = self.scaling.arrays()
+        return np.asarray((values - centre) * factor)
+
+    def _made(
+        self, plan: ColumnPlan, cells: Any, filled: dict[str, int], unseen: dict[str, int]
+    ) -> Array:
+        """The columns (rows, width) that one column becomes."""
+        if plan.kind == "number":
+            found = _as_numbers(self.party, plan.name, cells)
+            absent = np.isnan(found)
+            made = np.where(absent, plan.mean, found)[:, None]
+        else:
+            words = texts(cells)
+            absent = np.array([word is None for word in words], bool)
+            places = {category: place for place, category in enumerate(plan.categories)}
+            made = np.zeros((len(words), len(places)))
+            for row, word in enumerate(words):
+                if word in places:
+                    made[row, places[word]] = 1
+                elif word is not None:
+                    unseen[plan.name] += 1
+        filled[plan.name] += int(absent.sum())
+        return np.hstack((made, absent[:, None])) if plan.indicator else made
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Numbers, and what had to be done to get them."""
+
+    table: Table
+    filled: dict[str, int] = field(default_factory=dict)  # missing cells, by column
+    unseen: dict[str, int] = field(default_factory=dict)  # categories training did not have
+
+
+def learn(
+    source: Source,
+    columns: Sequence[str],
+    *,
+    rows: Array | None = None,
+    missing: str = "refuse",
+    categories: Sequence[str] = (),
+    unusable: str = "refuse",
+    scale: str | None = None,
+) -> tuple[Preparation, Prepared]:
+    """Learn how to prepare ``columns`` on these rows, and prepare them.
+
+    ``categories`` are columns of numbers that only name things. See the top of this file for
+    ``missing`` and ``unusable``.
+    """
+    for name, value, allowed in (
+        ("missing", missing, MISSING),
+        ("unusable", unusable, UNUSABLE),
+        ("scale", scale, (None, *SCALES)),
+    ):
+        if value not in allowed:
+            raise InputError.of(name, f"one of {list(allowed)}", value)
+    surveys = _survey(source, columns, rows, set(categories))
+    absent = {survey.name: survey.missing for survey in surveys if survey.missing}
+    if missing == "refuse" and absent:
+        raise _refused(source.party, absent)
+    useless = {survey.name: why for survey in surveys if (why := survey.useless())}
+    plans = tuple(_plan(survey, missing) for survey in surveys if survey.name not in useless)
+    preparation = Preparation(source.party, missing, plans)  # type: ignore[arg-type]
+    prepared = preparation.apply(source, rows)
+    values = prepared.table.block(slice(None))
+    for plan in plans:
+        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)]):
+            useless[plan.name] = "it numbers the rows, as an id does"
+    if useless:
+        if unusable == "refuse":
+            raise _useless(source.party, useless)
+        kept = tuple(plan for plan in plans if plan.name not in useless)
+        remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
+        preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
+        prepared = preparation.apply(source, rows)
+    if not preparation.columns:
+        raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
+    if scale is not None:
+        scaling = learn_scaling(prepared.table, scale)
+        preparation = msgspec.structs.replace(preparation, scaling=scaling)
+        scaled = preparation.scaled(prepared.table.block(slice(None)))
+        prepared = replace(prepared, table=Table(source.party, preparation.titles, scaled))
+    return preparation, prepared
+
+
+def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
+    """One column as it is, for labels: doubles, or texts if not all cells are numbers.
+
+    Missing cells are refused.
+    """
+    (survey,) = _survey(source, [name], rows, set())
+    if survey.missing:
+        raise InputError(
+            f"column {name!r} of party {source.party!r} must be whole, {survey.missing} cells are "
+            "missing"
+        )
+    blocks, parts, places = RowChoice(rows), [], []
+    for batch in source.blocks([name]):
+        chosen, where = blocks.take(batch)
+        cells = chosen.column(0)
+        parts.append(
+            _as_numbers(source.party, name, cells)
+            if survey.is_numbers
+            else np.array(texts(cells), dtype=str)
+        )
+        places.append(where)
+    whole = np.concatenate(parts)
+    if rows is None:
+        return whole
+    found = np.empty_like(whole)
+    found[np.concatenate([place for place in places if place is not None])] = whole
+    return found
+
+
+def _survey(
+    source: Source, columns: Sequence[str], rows: Array | None, categories: set[str]
+) -> list[Survey]:
+    surveys = [Survey(name, name in categories) for name in columns]
+    blocks = RowChoice(rows)
+    for batch in source.blocks(columns):
+        chosen, _ = blocks.take(batch)
+        for survey, cells in zip(surveys, chosen.columns, strict=True):
+            survey.update(source.party, cells)
+    blocks.check(source)
+    if not blocks.taken:
+        raise InputError.of(f"table of {source.party}", "of one row at least", "none")
+    return surveys
+
+
+def _plan(survey: Survey, missing: str) -> ColumnPlan:
+    indicator = missing == "indicator" and survey.missing > 0
+    if survey.is_numbers:
+        return ColumnPlan(survey.name, "number", survey.mean, (), indicator)
+    return ColumnPlan(survey.name, "category", 0.0, tuple(sorted(survey.words)), indicator)
+
+
+def _as_numbers(party: str, name: str, cells: Any) -> Array:
+    """A column that was of numbers in training; InputError if it is not any more."""
+    kind = kind_of(cells)
+    found = parsed(texts(cells)) if kind == TEXT else None
+    if kind in (NUMBER, NOTHING):
+        found = numbers(cells)
+    if found is None:
+        raise InputError(
+            f"column {name!r} of party {party!r} must be of numbers, as in training, got text"
+        )
+    if np.isinf(found).any():
+        raise InputError(f"column {name!r} of party {party!r} must hold finite numbers")
+    return found
+
+
+def _refused(party: str, absent: dict[str, int]) -> InputError:
+    counts = ", ".join(f"{n} in {name!r}" for name, n in absent.items())
+    return InputError(
+        f'columns of {party}: cells are missing ({counts}); choose missing = "mean" or '
+        '"indicator", or fill them in'
+    )
+
+
+def _useless(party: str, useless: dict[str, str]) -> InputError:
+    listed = "; ".join(f"{name!r}: {why}" for name, why in useless.items())
+    return InputError(f"columns of {party} that are of no use: {listed}. Leave them out")

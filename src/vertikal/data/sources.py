@@ -1,0 +1,122 @@
+"""Where a party's table comes from: files, databases, anything Arrow. One interface for all.
+
+A `Source` hands out an id column and named columns in blocks (Arrow record batches), as often as it
+is asked, so that a table is never in memory as a whole before it is numbers. What it reads:
+
+    accounts.csv, accounts.parquet, accounts.arrow or .feather
+    a9a.svm or .libsvm       columns "1", "2", …, and "label"; ids are "row" (line numbers) or "qid"
+    sqlite:accounts.db       with a query
+    postgresql://host/name   with a query, through ADBC
+    any object with ``__arrow_c_stream__``: pandas, polars, DuckDB, pyarrow
+
+Cells of a CSV file are kept as text here: whether a column is of numbers is decided over all of its
+rows (`preparation`), not by the first few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vertikal.data import databases, formats
+from vertikal.data.content import ContentDigest
+from vertikal.data.ids import Ids, normalise
+from vertikal.errors import InputError
+
+HEIGHT = 1 << 16
+"""Rows of a block."""
+
+Batches = Callable[[Sequence[str]], Iterator[Any]]
+"""Record batches with these columns, from the first row on, at each call."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A party's table, wherever it lies."""
+
+    party: str
+    title: str  # how messages speak of it; never a password or a path
+    id: str | None
+    columns: tuple[str, ...]  # without the ids
+    _batches: Batches
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The named columns, in record batches of at most `HEIGHT` rows."""
+        known = {*self.columns, self.id}
+        strange = [name for name in columns if name not in known]
+        if strange:
+            raise InputError.of(
+                f"table of {self.party}: columns", f"some of {list(self.columns)}", strange[0]
+            )
+        for batch in self._batches(columns):
+            for start in range(0, batch.num_rows, HEIGHT):
+                yield batch.slice(start, HEIGHT)
+
+    def ids(self) -> Ids:
+        """The ids of all rows in their written form; InputError with counts if they cannot be."""
+        if self.id is None:
+            raise InputError(
+                f"table of {self.party}: {self.title} has no id column; name it to align rows"
+            )
+        cells = [cell for batch in self.blocks([self.id]) for cell in batch.column(0).to_pylist()]
+        return normalise(self.party, cells)
+
+    def digest(self, columns: Sequence[str]) -> str:
+        """SHA-256 of the ids and these columns, by name, in the order of the rows.
+
+        It is the same however the rows are cut into blocks, and another as soon as a cell, a name
+        or the order differs.
+        """
+        wanted = [*([self.id] if self.id else []), *columns]
+        content = ContentDigest(wanted)
+        for batch in self.blocks(wanted):
+            content.update(batch)
+        return content.hexdigest()
+
+
+def open_source(
+    party: str,
+    location: Any,
+    *,
+    id: str | None = None,
+    query: str | None = None,
+    folder: Path = Path(),
+) -> Source:
+    """The table at ``location``: a file below ``folder``, a database with a query, or an object."""
+    if isinstance(location, str | Path):
+        title, batches, columns = _named(party, str(location), id, query, folder)
+    elif hasattr(location, "__arrow_c_stream__"):
+        title = type(location).__name__
+        batches, columns = formats.arrow_object(location)
+    else:
+        raise InputError.of(
+            f"table of {party}", "a file, a database or an Arrow object", type(location).__name__
+        )
+    if len(set(columns)) != len(columns):
+        raise InputError.of(f"table of {party}", "of columns with distinct titles", title)
+    if id is not None and id not in columns:
+        raise InputError.of(f"table of {party}: id", f"one of the columns {list(columns)}", id)
+    return Source(party, title, id, tuple(name for name in columns if name != id), batches)
+
+
+def _named(
+    party: str, location: str, id: str | None, query: str | None, folder: Path
+) -> tuple[str, Batches, tuple[str, ...]]:
+    scheme = location.partition(":")[0]
+    if scheme in databases.SCHEMES:
+        if query is None:
+            raise InputError(f"table of {party}: a database needs a query, got none")
+        return scheme, *databases.SCHEMES[scheme](party, location, query, folder, HEIGHT)
+    if query is not None:
+        raise InputError.of(
+            f"table of {party}: query", f"for a database {list(databases.SCHEMES)}", "a file"
+        )
+    path = folder / location
+    suffix = path.suffix.lower()
+    if suffix not in formats.SUFFIXES:
+        raise InputError.of(
+            f"table of {party}", f"a file that ends in {list(formats.SUFFIXES)}", path.name
+        )
+    return repr(path.name), *formats.SUFFIXES[suffix](party, path, HEIGHT)

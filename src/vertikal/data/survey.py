@@ -1,0 +1,102 @@
+"""What a column is, over all its rows: numbers or categories, what is missing, whether it varies.
+
+A survey is fed block by block and keeps counts, bounds and a bounded set of words, never the cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
+from vertikal.errors import InputError
+
+Array = npt.NDArray[Any]
+
+MOST_CATEGORIES = 64
+"""Of one column; with more it is no column of categories."""
+_FEWEST_IDS = 20
+_FEWEST_NUMBERED = 100
+_NARROW = 10
+
+
+class Survey:
+    """One column; ``category`` says that its numbers only name things."""
+
+    def __init__(self, name: str, category: bool) -> None:
+        self.name = name
+        self.is_numbers = not category
+        self.missing = 0
+        self.words: set[str] = set()
+        self._category = category
+        self._present = 0
+        self._low, self._high = np.inf, -np.inf
+        self._total = 0.0
+        self._kinds: set[str] = set()
+
+    @property
+    def mean(self) -> float:
+        return self._total / max(1, self._present)
+
+    def update(self, party: str, cells: Any) -> None:
+        """The next cells of the column."""
+        kind = kind_of(cells)
+        if kind not in (NUMBER, TEXT, NOTHING):
+            raise InputError(
+                f"column {self.name!r} of party {party!r} must be of numbers or text, got {kind}; "
+                "turn it into numbers in the source"
+            )
+        self._kinds.add(kind)
+        if {NUMBER, TEXT} <= self._kinds:
+            raise InputError(
+                f"column {self.name!r} of party {party!r} must be all numbers or all text, got both"
+            )
+        if kind == TEXT or self._category:
+            self._count_words(party, texts(cells))
+        else:
+            self._count_numbers(party, numbers(cells))
+
+    def useless(self) -> str:
+        """Why this column adds nothing to a model; empty if it may."""
+        if not self._present:
+            return "no cell is there"
+        if self.is_numbers:
+            return f"it is {self._low:g} in each row" if self._low == self._high else ""
+        if len(self.words) == 1 and not self.missing:
+            return "it is the same text in each row"
+        if len(self.words) > MOST_CATEGORIES:
+            return f"it has more than {MOST_CATEGORIES} different texts, as an id or free text has"
+        if self._present >= _FEWEST_IDS and len(self.words) == self._present:
+            return "no two texts are equal, as with an id"
+        return ""
+
+    def _count_words(self, party: str, words: list[str | None]) -> None:
+        found = parsed(words) if self.is_numbers else None
+        if found is None:
+            self.is_numbers = False
+            there = [word for word in words if word is not None]
+            self._present += len(there)
+            self.missing += len(words) - len(there)
+        else:
+            self._count_numbers(party, found)
+        if len(self.words) <= MOST_CATEGORIES:
+            self.words.update(word for word in words if word is not None)
+
+    def _count_numbers(self, party: str, found: Array) -> None:
+        there = found[~np.isnan(found)]
+        if np.isinf(there).any():
+            raise InputError(f"column {self.name!r} of party {party!r} must hold finite numbers")
+        self._present += len(there)
+        self.missing += len(found) - len(there)
+        self._low = min(self._low, there.min(initial=np.inf))
+        self._high = max(self._high, there.max(initial=-np.inf))
+        self._total += float(there.sum())
+
+
+def is_numbering(column: Array) -> bool:
+    """Whether these numbers are whole, all different and close together, as numbers of rows are."""
+    if len(column) < _FEWEST_NUMBERED or not (column == np.floor(column)).all():
+        return False
+    return bool(np.ptp(column) < _NARROW * len(column) and len(np.unique(column)) == len(column))

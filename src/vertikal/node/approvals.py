@@ -1,0 +1,136 @@
+"""What is asked of parties and what they answer, each under the asker's or answerer's signature.
+
+A proposal is a job as its leader submitted it. Its digest is that of the bytes that were signed, so
+a decision about it is about exactly these bytes: a job that was altered has another digest and
+nobody's approval. A nonce makes the same job, submitted again, another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from typing import Protocol
+
+import msgspec
+
+from vertikal.errors import IdentityError, InputError
+from vertikal.node.job import Job
+from vertikal.version import __version__
+
+APPROVE, REJECT, CANCEL, STOP = "approve", "reject", "cancel", "stop"
+FINAL = (REJECT, CANCEL, STOP)
+MAX_WORDS = 300
+AHEAD = 300.0
+"""Seconds that another party's clock may be ahead of this one's."""
+OLDEST = 30 * 86400.0
+"""Seconds after which a proposal is too old to be taken up."""
+
+_PROPOSAL = b"vertikal proposal\0"
+_DECISION = b"vertikal decision\0"
+
+
+class Keys(Protocol):
+    """This party's key and everybody's certificates (`secure/credentials`)."""
+
+    def sign(self, message: bytes) -> bytes: ...
+
+    def verify(self, peer: str, message: bytes, signature: bytes) -> None: ...
+
+
+class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job, by whom and when it was submitted."""
+
+    name: str
+    job: Job
+    submitter: str
+    submitted: float
+    version: str
+    rows: int
+    """Rows of the submitter's own table: all that estimates of cost can go by."""
+    nonce: str
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One party's word on one proposal."""
+
+    digest: str
+    party: str
+    verdict: str
+    when: float
+    words: str = ""
+
+
+class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes and the signature over them, kept and passed on as they came."""
+
+    raw: bytes
+    signature: bytes
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.raw).hexdigest()
+
+
+def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
+    """This party's proposal, signed."""
+    proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
+    raw = msgspec.msgpack.encode(proposal)
+    return Signed(raw, keys.sign(_PROPOSAL + raw))
+
+
+def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
+    """A proposal, if it is one and its submitter signed it and may have; an error otherwise."""
+    proposal = decode_proposal(signed)
+    # The name first: a signature can only be looked up for a party of the federation.
+    keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
+    if me not in proposal.job.parties:
+        raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
+    proposal.job.check()
+    if proposal.submitter != proposal.job.leader:
+        raise IdentityError(
+            f"this job must be submitted by its first label party {proposal.job.leader!r}, got "
+            f"{proposal.submitter!r}"
+        )
+    return proposal
+
+
+def decode_proposal(signed: Signed) -> Proposal:
+    """What stands in a proposal, believed or not."""
+    try:
+        return msgspec.msgpack.decode(signed.raw, type=Proposal)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"proposal: {error}") from None
+
+
+def check_age(proposal: Proposal, me: str) -> None:
+    """Refuse a new proposal that is old, or from the future."""
+    ahead = proposal.submitted - time.time()
+    if ahead > AHEAD:
+        raise InputError(
+            f"{me}: this job says it was submitted {ahead:.0f} s from now; the clocks of "
+            f"{proposal.submitter} and {me} are apart: set them right and submit it again"
+        )
+    if -ahead > OLDEST:
+        raise InputError(
+            f"{me}: this job was submitted {-ahead / 86400:.0f} days ago; submit it again"
+        )
+
+
+def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed:
+    """This party's decision, signed."""
+    decision = Decision(digest, me, verdict, time.time(), words[:MAX_WORDS])
+    raw = msgspec.msgpack.encode(decision)
+    return Signed(raw, keys.sign(_DECISION + raw))
+
+
+def read_decision(signed: Signed, keys: Keys) -> Decision:
+    """A decision, if the party that it names signed it."""
+    try:
+        decision = msgspec.msgpack.decode(signed.raw, type=Decision)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"decision: {error}") from None
+    if decision.verdict not in (APPROVE, *FINAL) or len(decision.words) > MAX_WORDS:
+        raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
+    keys.verify(decision.party, _DECISION + signed.raw, signed.signature)
+    return decision

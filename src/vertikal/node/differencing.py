@@ -1,0 +1,65 @@
+"""Two jobs over almost the same people: their difference would speak of the few that differ.
+
+A party keeps, for each earlier intersection, keyed digests of its own ids in it; the key never
+leaves the store. A new intersection that differs from an earlier one of the same table by fewer
+rows than the policy's number is flagged, and refused unless the policy only warns.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from vertikal.errors import InputError
+from vertikal.node.files import private_folder, write_whole
+from vertikal.node.jobs import Record
+from vertikal.node.site import Site
+
+_MARK = 8
+
+
+def check_difference(site: Site, record: Record, ids: Iterable[bytes]) -> None:
+    """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
+    folder = private_folder(site.store / "intersections")
+    key = _key(folder)
+    marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
+    table = record.proposal.job.parties[site.me].table
+    close = least_difference(folder, table, record.digest, marks)
+    path = folder / f"{_title(table)}-{record.digest[:16]}"
+    if close is not None and 0 < close < site.policy.least_difference:
+        words = (
+            f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
+            f"than the {site.policy.least_difference} of your policy; two such models together "
+            "tell about these few people"
+        )
+        site.note("flagged", record, words)
+        record.words = words
+        if site.policy.differencing == "refuse":
+            raise InputError(words)
+    write_whole(path, b"".join(sorted(marks)))
+
+
+def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -> int | None:
+    """In how many rows the closest other intersection of this table differs; None without one."""
+    found = []
+    for path in folder.glob(f"{_title(table)}-*"):
+        if not path.name.endswith(digest[:16]):
+            raw = path.read_bytes()
+            earlier = {raw[at : at + _MARK] for at in range(0, len(raw), _MARK)}
+            found.append(len(earlier ^ marks))
+    different = [count for count in found if count]
+    return min(different, default=None)
+
+
+def _title(table: str) -> str:
+    """The table's name as part of the name of a file."""
+    return table.encode().hex()[:64]
+
+
+def _key(folder: Path) -> bytes:
+    path = folder / ".key"
+    if not path.exists():
+        write_whole(path, os.urandom(32))
+    return path.read_bytes()

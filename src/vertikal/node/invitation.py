@@ -1,0 +1,264 @@
+"""Forming a federation with one-time codes: one party invites by name, the others join.
+
+    invite: waits on one port, one code per invited party; a code holds the address, the fingerprint
+            of the inviting party's key and a secret that is good once
+    join:   dials, checks the fingerprint, shows by the secret that it was invited, hands over its
+            entry, and waits for the federation file of all
+
+A code travels by another channel than the network (read aloud, a letter). Who has it can join in
+the invited party's place, so it is good for one entry and some minutes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hmac
+import secrets
+import socket
+import ssl
+import threading
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vertikal.errors import (
+    CertificateMismatch,
+    DeadlineExceeded,
+    IdentityError,
+    InputError,
+    SecrecyError,
+    VertikalError,
+)
+from vertikal.node.federation import FederationFile, Member
+from vertikal.secure.identity import Certificate
+
+_PREFIX = "vk1."
+_LINE = 1 << 20
+_STEP = 20.0
+"""Seconds that the other side has for one message."""
+MOST_FAILURES = 20
+"""Wrong codes after which an invitation is over."""
+
+
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """What an invited party gets to know."""
+
+    address: str
+    fingerprint: str
+    name: str
+    secret: bytes
+
+    def text(self) -> str:
+        raw = msgspec.msgpack.encode(self)
+        return _PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str) -> Code:
+        try:
+            body = text.strip().removeprefix(_PREFIX)
+            raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+            return msgspec.msgpack.decode(raw, type=cls)
+        except (ValueError, msgspec.DecodeError):
+            raise InputError("the code is not one that `vertikal invite` printed") from None
+
+
+class Invitation:
+    """The inviting party's side: a port that is open until all have joined, or time is up."""
+
+    def __init__(
+        self,
+        entry: str,
+        names: tuple[str, ...],
+        address: str,
+        context: ssl.SSLContext,
+        fingerprint: str,
+    ) -> None:
+        self._entries: dict[str, str] = {}
+        self._mine = entry
+        self._names = names
+        self._context = context
+        self._secrets = {name: secrets.token_bytes(16) for name in names}
+        self._failures = 0
+        self._changed = threading.Condition()
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_server((host.strip("[]"), int(port)))
+        at = f"{host}:{self._socket.getsockname()[1]}"
+        self.codes = {
+            name: Code(at, fingerprint, name, secret).text()
+            for name, secret in self._secrets.items()
+        }
+
+    def wait(self, seconds: float, joined: Callable[[str], None]) -> str:
+        """The federation file, once all have joined."""
+        until = time.monotonic() + seconds
+        threads = []
+        with self._socket:
+            while len(self._entries) < len(self._names):
+                self._socket.settimeout(max(0.01, min(0.5, until - time.monotonic())))
+                if time.monotonic() > until:
+                    missing = [name for name in self._names if name not in self._entries]
+                    raise DeadlineExceeded(
+                        f"nobody joined as {', '.join(missing)} within {seconds:g} s; invite again"
+                    )
+                if self._failures >= MOST_FAILURES:
+                    raise IdentityError(
+                        f"{self._failures} connections showed no good code; invite again"
+                    )
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = self._socket.accept()
+                    thread = threading.Thread(
+                        target=self._serve, args=(connection, until, joined), daemon=True
+                    )
+                    thread.start()
+                    threads.append(thread)
+        for thread in threads:
+            thread.join(_STEP)
+        return self._file()
+
+    def _file(self) -> str:
+        entries = [self._mine, *(self._entries[name] for name in self._names)]
+        return "\n".join(entries)
+
+    def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
+        name = ""
+        try:
+            plain.settimeout(_STEP)
+            with self._context.wrap_socket(plain, server_side=True) as connection:
+                name = self._take(_receive(connection))
+                joined(name)
+                with self._changed:
+                    while len(self._entries) < len(self._names) and time.monotonic() < until:
+                        self._changed.wait(0.5)
+                    if len(self._entries) < len(self._names):
+                        return
+                text = self._file()
+                proof = _proof(self._secrets[name], "federation", text)
+                _send(connection, {"federation": text, "proof": proof})
+        except (OSError, VertikalError):
+            plain.close()
+            with self._changed:
+                self._failures += 1
+
+    def _take(self, message: Any) -> str:
+        """Check that this is an invited party's entry, and keep it; its secret is used up."""
+        name, entry = str(message.get("name")), str(message.get("entry"))
+        with self._changed:
+            secret = self._secrets.get(name)
+            proof = _proof(secret or bytes(16), "join", name, entry)
+            good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
+            if secret is None or not good or name in self._entries:
+                raise IdentityError("no good code")
+            member = parse_entry(entry)
+            if member.name != name:
+                raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
+            self._entries[name] = entry
+            self._changed.notify_all()
+        return name
+
+
+def join(code: Code, name: str, entry: str, seconds: float) -> str:
+    """The invited party's side: the federation file of all."""
+    if name != code.name:
+        raise InputError.of("--name", f"{code.name!r}, for whom the code is", name)
+    host, _, port = code.address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    # The certificate is compared with the fingerprint in the code, below; nothing is sent before.
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), _STEP) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            raw = connection.getpeercert(binary_form=True) or b""
+            shown = Certificate.parse(ssl.DER_cert_to_PEM_cert(raw).encode())
+            if not hmac.compare_digest(shown.fingerprint, code.fingerprint):
+                raise CertificateMismatch(
+                    f"{code.address} has the key {shown.fingerprint}, the code is of "
+                    f"{code.fingerprint}; somebody else answers there"
+                )
+            proof = _proof(code.secret, "join", name, entry)
+            _send(connection, {"name": name, "entry": entry, "proof": proof})
+            connection.settimeout(seconds)
+            answer = _receive(connection)
+    except (OSError, ValueError) as error:
+        raise DeadlineExceeded(
+            f"{code.address} gave no answer ({error}): the code is used up or too old, or not all "
+            "have joined in time; ask for a new one"
+        ) from None
+    text = str(answer.get("federation"))
+    proof = _proof(code.secret, "federation", text)
+    if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
+        raise SecrecyError("the federation file was not written by the party that invited")
+    check_federation(text)
+    return text
+
+
+def parse_entry(text: str) -> Member:
+    """The one entry in this text, its certificate checked."""
+    members = _members(text)
+    if len(members) != 1:
+        raise InputError.of("entry", "one [[party]]", f"{len(members)} of them")
+    certificate = Certificate.parse(members[0].certificate.strip().encode())
+    if (certificate.name, certificate.fingerprint) != (members[0].name, members[0].fingerprint):
+        raise CertificateMismatch(f"the entry of {members[0].name!r} has another's certificate")
+    return members[0]
+
+
+def check_federation(text: str) -> FederationFile:
+    return FederationFile.of(_members(text))
+
+
+def write_federation(path: Path, text: str) -> None:
+    """Write the federation file; one that is there and differs is not replaced."""
+    if path.exists() and path.read_text(encoding="utf-8") != text:
+        raise InputError(
+            f"{path.name} is there already and differs; move it away if the new one is right"
+        )
+    path.write_text(text, encoding="utf-8")
+
+
+def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ssl.SSLContext:
+    """TLS as this party."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key, passphrase or b"")
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"key {key.name!r} and its certificate cannot be used: {error}") from None
+    return context
+
+
+def _members(text: str) -> tuple[Member, ...]:
+    try:
+        content = tomllib.loads(text)
+        return tuple(msgspec.convert(content.get("party", []), list[Member]))
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"entry: {error}") from None
+
+
+def _proof(secret: bytes, *words: str) -> str:
+    joined = b"".join(len(word.encode()).to_bytes(8, "big") + word.encode() for word in words)
+    return hmac.new(secret, joined, "sha256").hexdigest()
+
+
+def _send(connection: ssl.SSLSocket, message: dict[str, Any]) -> None:
+    connection.sendall(msgspec.json.encode(message) + b"\n")
+
+
+def _receive(connection: ssl.SSLSocket) -> dict[str, Any]:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        piece = connection.recv(1 << 16)
+        if not piece or len(received) > _LINE:
+            raise ConnectionResetError("the other side hung up")
+        received += piece
+    try:
+        return msgspec.json.decode(bytes(received), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ConnectionResetError(f"not a message: {error}") from None

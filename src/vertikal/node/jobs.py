@@ -1,0 +1,183 @@
+"""The jobs that a party knows, kept on disk: one file each, whole after any crash.
+
+A record holds the proposal and all decisions as they were signed, and what became of the job here.
+The states that others see follow from these.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from vertikal.errors import InputError
+from vertikal.node.approvals import (
+    APPROVE,
+    CANCEL,
+    FINAL,
+    REJECT,
+    Decision,
+    Keys,
+    Proposal,
+    Signed,
+    decode_proposal,
+    read_decision,
+)
+from vertikal.node.files import private_folder, write_whole
+
+_SAID = {REJECT: "rejected", CANCEL: "cancelled"}
+
+
+class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int
+    proposal: Signed
+    decisions: dict[str, Signed]
+    attempt: int
+    done: bool
+    words: str
+    columns: tuple[str, ...]
+    table: str
+    changed: float
+
+
+@dataclass
+class Record:
+    """One job at this party."""
+
+    number: int
+    signed: Signed
+    proposal: Proposal
+    decisions: dict[str, tuple[Signed, Decision]] = field(default_factory=dict)
+    attempt: int = 0
+    """Runs begun so far; a run is never begun twice."""
+    done: bool = False
+    """Whether this party's shard is in its store."""
+    words: str = ""
+    """What its owner should know: why it waits, why it stopped, what was flagged."""
+    columns: tuple[str, ...] = ()
+    """This party's columns that the job uses, as approved."""
+    table: str = ""
+    """Digest of this party's table when it approved."""
+    changed: float = 0.0
+
+    @property
+    def digest(self) -> str:
+        return self.signed.digest
+
+    def leads(self, party: str) -> bool:
+        return self.proposal.job.leader == party
+
+    def verdict(self, party: str) -> str:
+        entry = self.decisions.get(party)
+        return entry[1].verdict if entry else ""
+
+    @property
+    def final(self) -> Decision | None:
+        """The decision that ended the job, if one did."""
+        for _, decision in self.decisions.values():
+            if decision.verdict in FINAL:
+                return decision
+        return None
+
+    @property
+    def approved_by_all(self) -> bool:
+        return all(self.verdict(name) == APPROVE for name in self.proposal.job.names)
+
+    @property
+    def open(self) -> bool:
+        return self.final is None and not self.done
+
+    def state(self, me: str) -> str:
+        """In a word or two, as lists show it."""
+        if self.final is not None:
+            said = _SAID.get(self.final.verdict, "stopped")
+            return f"{said} by {self.final.party}"
+        if self.done:
+            return "done"
+        if self.approved_by_all:
+            return "approved by all"
+        if not self.verdict(me):
+            return "asks for your approval"
+        missing = [name for name in self.proposal.job.names if not self.verdict(name)]
+        return f"waits for the approval of {', '.join(missing)}"
+
+    def add(self, signed: Signed, decision: Decision) -> bool:
+        """Take a decision in; whether it is news. A final one replaces an approval, never back."""
+        if decision.digest != self.digest or decision.party not in self.proposal.job.parties:
+            return False
+        known = self.verdict(decision.party)
+        if known and (known in FINAL or decision.verdict == APPROVE):
+            return False
+        if self.done and decision.verdict in FINAL:
+            return False
+        self.decisions[decision.party] = (signed, decision)
+        return True
+
+
+class JobBook:
+    """All records of one party; every change is on disk before it is acted on."""
+
+    def __init__(self, folder: Path, keys: Keys) -> None:
+        self._folder = private_folder(folder)
+        self.lock = threading.RLock()
+        self._records: dict[str, Record] = {}
+        for path in sorted(folder.glob("*.job")):
+            record = _load(path, keys)
+            self._records[record.digest] = record
+
+    def all(self) -> list[Record]:
+        with self.lock:
+            return sorted(self._records.values(), key=lambda record: record.number)
+
+    def find(self, digest: str) -> Record | None:
+        with self.lock:
+            return self._records.get(digest)
+
+    def numbered(self, number: int) -> Record:
+        for record in self.all():
+            if record.number == number:
+                return record
+        raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
+
+    def add(self, signed: Signed, proposal: Proposal) -> Record:
+        """A new record with the next number; not saved before the first change of it."""
+        with self.lock:
+            number = max((record.number for record in self._records.values()), default=0) + 1
+            record = Record(number, signed, proposal)
+            self._records[record.digest] = record
+            return record
+
+    def save(self, record: Record) -> None:
+        with self.lock:
+            record.changed = time.time()
+            saved = _Saved(
+                record.number,
+                record.signed,
+                {party: signed for party, (signed, _) in record.decisions.items()},
+                record.attempt,
+                record.done,
+                record.words,
+                record.columns,
+                record.table,
+                record.changed,
+            )
+            write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
+
+
+def _load(path: Path, keys: Keys) -> Record:
+    """A record from its file; signatures are checked again, since a disk is not to be trusted."""
+    try:
+        saved = msgspec.msgpack.decode(path.read_bytes(), type=_Saved)
+    except (OSError, msgspec.DecodeError, ValueError) as error:
+        raise InputError(
+            f"job file {path.name!r} of the store is damaged ({error}); move it away"
+        ) from None
+    record = Record(saved.number, saved.proposal, decode_proposal(saved.proposal))
+    for signed in saved.decisions.values():
+        record.add(signed, read_decision(signed, keys))
+    record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
+    record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
+    return record

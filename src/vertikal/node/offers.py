@@ -1,0 +1,76 @@
+"""A party's own tables, as its party file offers them to jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vertikal.errors import InputError
+from vertikal.node.approvals import Proposal
+from vertikal.node.party_file import Offer
+from vertikal.node.policy import offered
+
+if TYPE_CHECKING:
+    from vertikal.data.sources import Source
+    from vertikal.node.site import Site
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a party sees of its own table when it approves a job."""
+
+    rows: int
+    digest: str
+    columns: tuple[str, ...]
+
+
+def look_at(site: Site, proposal: Proposal) -> Seen:
+    """Read the table that a job uses here: the first time that it is touched."""
+    columns = offered(site.file, proposal)[1]
+    source = open_table(site, proposal)
+    return Seen(len(source.ids()), table_digest(site, proposal, source), columns)
+
+
+def open_table(site: Site, proposal: Proposal) -> Source:
+    """The table that a job uses here."""
+    return open_offer(site, offered(site.file, proposal)[0])
+
+
+def open_offer(site: Site, offer: Offer) -> Source:
+    from vertikal.data.sources import open_source
+
+    return open_source(site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder)
+
+
+def table_digest(site: Site, proposal: Proposal, source: Source) -> str:
+    """Digest of the ids and of all columns that a job uses here."""
+    columns = offered(site.file, proposal)[1]
+    label = proposal.job.parties[site.me].label
+    return source.digest([*columns, *([label] if label else [])])
+
+
+def label_column(source: Source, label: str, rows: Any) -> Any:
+    """The labels of these rows: numbers, or texts as the numbers of their sorted places."""
+    import numpy as np
+
+    from vertikal.data.cells import TEXT, kind_of, numbers, parsed, texts
+
+    words: list[str | None] = []
+    values = []
+    for batch in source.blocks([label]):
+        cells = batch.column(0)
+        if kind_of(cells) == TEXT:
+            words += texts(cells)
+        else:
+            values.append(numbers(cells))
+    if not words:
+        return np.concatenate([np.zeros(0), *values])[rows]
+    if None in words:
+        raise InputError(
+            f"label of {source.party}: {words.count(None)} of {len(words)} are missing; leave such "
+            "rows out"
+        )
+    found = parsed(words)
+    if found is None:
+        found = np.unique(np.array(words, str), return_inverse=True)[1].astype(float)
+    return found[rows]

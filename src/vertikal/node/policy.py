@@ -1,0 +1,99 @@
+"""Whether a job fits what a party's owner allows: reasons against it, and rules for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vertikal.errors import InputError
+from vertikal.node.approvals import Proposal
+from vertikal.node.party_file import Offer, PartyFile, Standing
+from vertikal.node.programs import program_named
+
+
+def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]]:
+    """The table and the features of it that a job uses here; InputError if they are not offered.
+
+    A job names tables and columns by the names in the party file. It cannot name a file, a query
+    or a column that the owner did not list.
+    """
+    part = proposal.job.parties[file.name]
+    offer = file.tables.get(part.table)
+    if offer is None:
+        raise InputError(f"{file.name} offers no table {part.table[:60]!r}")
+    if part.label is not None and part.label not in offer.labels:
+        raise InputError(
+            f"{file.name} offers no column {part.label[:60]!r} of table {part.table!r} as labels"
+        )
+    columns = offer.features if part.columns is None else part.columns
+    for column in columns:
+        if column not in offer.features:
+            raise InputError(
+                f"{file.name} offers no column {column[:60]!r} of table {part.table!r} as a feature"
+            )
+    if not columns or len(set(columns)) != len(columns):
+        raise InputError(
+            f"{file.name}: a job must use a column of table {part.table!r} at least, and each once"
+        )
+    return offer, tuple(columns)
+
+
+def objections(file: PartyFile, proposal: Proposal) -> list[str]:
+    """Why this party must not take part, in words for the one who asks; empty if it may."""
+    policy, job = file.policy, proposal.job
+    found = []
+    program = program_named(job.algorithm)
+    settings = job.program_settings()
+    disclosure = program.disclosure(settings)
+    directions = program.directions(settings)
+    if proposal.submitter != file.name and proposal.submitter not in policy.who:
+        found.append(f"policy of {file.name}: {proposal.submitter} may not submit jobs to it")
+    if job.algorithm not in policy.algorithms:
+        found.append(f"policy of {file.name}: algorithm {job.algorithm!r} is not allowed")
+    if disclosure not in policy.disclosures:
+        found.append(
+            f"policy of {file.name}: disclosure {disclosure!r} is not allowed, only "
+            f"{', '.join(map(repr, policy.disclosures)) or 'none'}"
+        )
+    if directions > policy.most_directions:
+        found.append(
+            f"policy of {file.name}: {directions} directions per row, at most "
+            f"{policy.most_directions} are allowed"
+        )
+    if job.secret_seed is not None and not policy.experiments:
+        found.append(
+            f"policy of {file.name}: secret_seed shows every party's directions, and is for "
+            "experiments only"
+        )
+    privacy = getattr(settings, "privacy", None)
+    if privacy is not None and policy.privacy is None:
+        found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
+    try:
+        offered(file, proposal)
+    except InputError as error:
+        found.append(str(error))
+    return found
+
+
+def standing_rule(
+    file: PartyFile, proposal: Proposal, columns: Iterable[str], today: int
+) -> Standing | None:
+    """The rule that approves this job without asking, if one does.
+
+    ``today`` counts the jobs that were approved by rule in the last 24 hours.
+    """
+    job = proposal.job
+    program = program_named(job.algorithm)
+    settings = job.program_settings()
+    for rule in file.policy.standing:
+        fits = (
+            proposal.submitter in rule.who
+            and job.algorithm in rule.algorithms
+            and program.disclosure(settings) in rule.disclosures
+            and (rule.columns is None or set(columns) <= set(rule.columns))
+            and program.directions(settings)
+            <= (rule.most_directions or file.policy.most_directions)
+            and today < rule.per_day
+        )
+        if fits:
+            return rule
+    return None

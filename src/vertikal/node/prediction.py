@@ -1,0 +1,284 @@
+"""Predictions with a stored model: sessions between the leader and the others, one request each.
+
+A session is a mesh and a party that stay while requests come. In each request the leader says which
+ids it asks for; every other party looks whether its policy allows so many rows today, which of the
+ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
+asked for that, scored with this party's columns at their training means and flagged.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from vertikal.data.tables import Table
+from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
+from vertikal.node.exchange import Exchange
+from vertikal.node.jobs import Record
+from vertikal.node.limits import DailyLimit
+from vertikal.node.programs import program_named
+from vertikal.node.run_mesh import RunMesh
+from vertikal.node.runs import public_words
+from vertikal.node.shelf import Model, Shelf
+from vertikal.node.site import Site
+from vertikal.party import Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.version import __version__
+
+ASKED = Disclosure(
+    "ids asked for",
+    "the ids whose predictions the leader wants",
+    "which people are being scored, whether the receiver has them or not",
+    masked=False,
+)
+KNOWN = Disclosure(
+    "ids known",
+    "which of these ids the sender has",
+    "which of the people it asks for the sender has",
+    masked=False,
+)
+CHOSEN = Disclosure(
+    "rows chosen", "which of the ids will be scored", "which ids all parties have", masked=False
+)
+WAIT = 30.0
+"""Seconds that a request may wait for a party."""
+IDLE = 120.0
+"""Seconds without a request after which a session ends."""
+
+
+class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request; one without ids ends the session."""
+
+    ids: tuple[str, ...]
+    degraded: bool
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What came out for each id that was asked for."""
+
+    ids: tuple[str, ...]
+    values: Any  # (ids,) f; nan where it was not scored
+    unknown: tuple[tuple[str, ...], ...]
+    """By id: the parties that do not know it. With a value, the score is degraded."""
+
+    def rows(self, logistic: bool) -> list[dict[str, Any]]:
+        """One record per id, for a file or an answer."""
+        rows = []
+        for one, value, unknown in zip(self.ids, self.values, self.unknown, strict=True):
+            scored = bool(np.isfinite(value))
+            status = "ok" if scored and not unknown else "degraded" if scored else "unknown"
+            row: dict[str, Any] = {
+                "id": one,
+                "status": status,
+                "value": float(value) if scored else None,
+                "unknown_at": ", ".join(unknown),
+            }
+            if logistic:
+                row["probability"] = float(1 / (1 + np.exp(-value))) if scored else None
+            rows.append(row)
+        return rows
+
+
+class Session:
+    """One party's end of one session."""
+
+    def __init__(
+        self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
+    ) -> None:
+        self._site = site
+        self._model: Model = shelf.model(record)
+        self._shelf = shelf
+        self._program = program_named(record.proposal.job.algorithm)
+        job = record.proposal.job
+        self.mesh = RunMesh(
+            exchange,
+            job.names,
+            site.federation.credentials(site.identity),
+            name=name,
+            deadline=WAIT,
+            patience=5.0,
+        )
+        try:
+            self._party = Party(
+                self.mesh,
+                Table(site.me, (), np.zeros((0, 0))),
+                label_parties=job.label_parties,
+                labels=None,
+                secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
+                job=name,
+                settings=self._model.digest,
+                version=__version__,
+                masking=job.masking,
+                shape=job.shape,
+            )
+        except BaseException as error:
+            self.end(str(error))
+            raise
+
+    def end(self, reason: str = "") -> None:
+        if reason:
+            self.mesh.fail(reason)
+        self.mesh.stop(1.0)
+
+    @property
+    def broken(self) -> bool:
+        return any(
+            one.link in ("closed", "failed", "broken") for one in self.mesh.status().values()
+        )
+
+    def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
+        """At the leader: the scores of these ids."""
+        party = self._party
+        self._tell(_Ask(ids, degraded))
+        if not ids:
+            return Scores((), np.zeros(0), ())
+        known = {party.name: self._shelf.known(self._model, ids)}
+        for name in self._others():
+            known[name] = self._answer_of(name, len(ids))
+        refusals = {name: told for name, told in known.items() if isinstance(told, str)}
+        flags = {name: told for name, told in known.items() if not isinstance(told, str)}
+        everywhere = np.logical_and.reduce(list(flags.values()))
+        chosen = np.zeros(len(ids), bool)
+        if not refusals:
+            chosen = np.ones(len(ids), bool) if degraded else everywhere
+        self._choose(chosen)
+        values = np.full(len(ids), np.nan)
+        if chosen.any():
+            values[chosen] = self._predict(ids, chosen)
+        for name, told in refusals.items():
+            raise SecrecyError(f"{name} refused these predictions: {told}")
+        unknown = tuple(
+            tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
+        )
+        return Scores(ids, values, unknown)
+
+    def serve(self, limit: DailyLimit) -> None:
+        """At the others: take part in requests until the leader has no more."""
+        while True:
+            request = self._hear()
+            if not request.ids:
+                return
+            told: Any
+            try:
+                limit.spend(len(request.ids))
+                told = self._shelf.known(self._model, request.ids).astype(np.uint8)
+                self._site.log.record(
+                    "predicted",
+                    peer=self._party.leader,
+                    rows=len(request.ids),
+                    model=self._model.digest,
+                )
+            except InputError as error:
+                self._site.note_refusal(self._party.leader, str(error))
+                told = {"refused": str(error)}
+            self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
+            chosen = self._choose(None)
+            if len(chosen) != len(request.ids):
+                raise MeshError(f"{self._party.leader} chose among {len(chosen)} rows")
+            if chosen.any():
+                self._predict(request.ids, chosen)
+
+    def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
+        wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
+        self._party.table = self._shelf.table(self._model, wanted)
+        scores = self._program.predict(self._party, self._model.shard)
+        return None if scores is None else np.asarray(scores)[:, 0]
+
+    def _others(self) -> tuple[str, ...]:
+        return tuple(name for name in self._party.parties if name != self._party.leader)
+
+    def _tell(self, request: _Ask) -> None:
+        packed = np.frombuffer(msgspec.msgpack.encode(request), np.uint8)
+        for name in self._others():
+            self._party.broadcast(packed, (self._party.leader, name), ASKED)
+
+    def _hear(self) -> _Ask:
+        party = self._party
+        with party.waiting(IDLE):
+            packed = np.asarray(party.broadcast(None, (party.leader, party.name), ASKED))
+        try:
+            return msgspec.msgpack.decode(packed.tobytes(), type=_Ask)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise MeshError(f"request of {self._party.leader}: {error}") from None
+
+    def _answer_of(self, name: str, rows: int) -> Any:
+        told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
+        if isinstance(told, dict):
+            return str(told.get("refused"))[:300]
+        flags = np.asarray(told)
+        if flags.dtype != np.uint8 or flags.shape != (rows,):
+            raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")
+        return flags.astype(bool)
+
+    def _choose(self, chosen: Any) -> Any:
+        party = self._party
+        if chosen is None:
+            told = np.asarray(party.broadcast(None, (party.leader, party.name), CHOSEN))
+            return told.astype(bool)
+        for name in self._others():
+            party.broadcast(chosen.astype(np.uint8), (party.leader, name), CHOSEN)
+        return chosen
+
+
+class Predictions:
+    """All sessions of one party: those it leads, and those in which it serves."""
+
+    def __init__(self, site: Site, exchange: Exchange, open_session: Callable[[Record, str], None]):
+        self._site = site
+        self._exchange = exchange
+        self._open = open_session
+        self._shelf = Shelf(site)
+        self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
+        self._lock = threading.Lock()
+        self._led: dict[str, Session] = {}
+
+    def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
+        """The scores of these ids; a session that broke is opened anew, once."""
+        with self._lock:
+            session = self._led.get(record.digest)
+            if session is not None and session.broken:
+                self._close(record.digest, "a party was lost")
+                session = None
+            if session is None:
+                name = f"predict/{record.digest}/{secrets.token_hex(8)}"
+                self._open(record, name)
+                session = Session(self._site, self._exchange, record, name, self._shelf)
+                self._led[record.digest] = session
+            try:
+                return session.ask(ids, degraded)
+            except SecrecyError:
+                raise
+            except BaseException as error:
+                self._close(record.digest, " ".join(str(error).split()))
+                raise
+
+    def serve(self, record: Record, name: str) -> None:
+        """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
+        threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            for digest in list(self._led):
+                self._close(digest, "its service was stopped")
+
+    def _serve(self, record: Record, name: str) -> None:
+        session = None
+        try:
+            session = Session(self._site, self._exchange, record, name, self._shelf)
+            session.serve(self._limit)
+            session.end()
+        except VertikalError as error:
+            if session is not None:
+                session.end(public_words(self._site.me, error))
+            if not isinstance(error, MeshError):
+                self._site.note_refusal(record.proposal.job.leader, str(error))
+
+    def _close(self, digest: str, words: str) -> None:
+        self._led.pop(digest).end(words)

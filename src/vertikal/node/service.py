@@ -1,0 +1,285 @@
+"""A party's service: links, jobs, runs and predictions in one process, and the owner's commands."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from vertikal.errors import IdentityError, InputError, PeerStopped, VertikalError, WireError
+from vertikal.node.control import ControlServer
+from vertikal.node.council import Council
+from vertikal.node.endpoint import Endpoint
+from vertikal.node.exchange import Exchange
+from vertikal.node.job import Job
+from vertikal.node.jobs import JobBook, Record
+from vertikal.node.links import LinkMeter
+from vertikal.node.messages import Probe, Serve, unpack
+from vertikal.node.peers import peers
+from vertikal.node.runs import Run, is_passing, public_words
+from vertikal.node.site import Site
+from vertikal.node.words import describe, summary
+
+if TYPE_CHECKING:
+    from vertikal.node.prediction import Predictions
+
+BEAT = 1.0
+"""Seconds between beats, where nothing happens that would make one sooner."""
+NAP = 0.1
+"""Seconds between beats at least."""
+
+
+class Service:
+    """One party, as it runs between organisations."""
+
+    def __init__(
+        self, path: Path, say: Callable[[str], None], passphrase: bytes | None = None
+    ) -> None:
+        self.site = Site(path, passphrase)
+        self.me = self.site.me
+        self._say = say
+        self.book = JobBook(self.site.store / "jobs", self.site.keys)
+        self._runs: dict[str, Run] = {}
+        self.council = Council(self.site, self.book, self._runs.__contains__, self._begin, say)
+        self.exchange = Exchange(
+            self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
+        )
+        self.council.exchange = self.exchange
+        self._meter = LinkMeter(self.council.tell)
+        self._predictions: Predictions | None = None
+        self._control = ControlServer(self.site.store, self.answer)
+        self._endpoint: Endpoint | None = None
+        self._news = threading.Event()
+        self._stopped = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
+
+    def start(self) -> None:
+        self.site.log.record("started")
+        self.exchange.start()
+        self._control.start()
+        self._heart.start()
+        if self.site.file.http is not None:
+            self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
+            self._endpoint.start()
+            self._say(f"predictions are served at http port {self._endpoint.port}")
+
+    def stop(self) -> None:
+        """End all runs in good order; jobs go on when the service is started again."""
+        self._stopped.set()
+        self._news.set()
+        self._control.stop()
+        if self._endpoint is not None:
+            self._endpoint.stop()
+        runs = list(self._runs.values())
+        for run in runs:
+            run.end("its service was stopped")
+        if self._predictions is not None:
+            self._predictions.close()
+        for run in runs:
+            run.join(10.0)
+        self._heart.join(5.0)
+        self.exchange.stop()
+        self.site.log.record("stopped")
+        self.site.close()
+
+    # What the owner asks for, over the control socket.
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The answer to one command of the owner."""
+        command = request.pop("command", None)
+        handler = getattr(self, f"_do_{command}", None)
+        if handler is None:
+            raise InputError(f"the service knows no command {command!r}")
+        try:
+            answer = handler(**request)
+        except TypeError as error:
+            raise InputError(f"command {command!r}: {error}") from None
+        self._news.set()
+        return answer
+
+    def _do_submit(self, name: str, job: dict[str, Any]) -> Any:
+        return summary(self, self.council.submit(name, _job(job)))
+
+    def _do_list(self) -> Any:
+        return [summary(self, record) for record in self.book.all()]
+
+    def _do_show(self, number: int) -> Any:
+        record = self.book.numbered(number)
+        return {**summary(self, record), "text": describe(self, record)}
+
+    def _do_approve(self, number: int) -> Any:
+        return summary(self, self.council.approve(number))
+
+    def _do_reject(self, number: int, words: str = "") -> Any:
+        return summary(self, self.council.reject(number, words))
+
+    def _do_cancel(self, number: int, words: str = "") -> Any:
+        record = self.council.cancel(number, words)
+        run = self._runs.get(record.digest)
+        if run is not None:
+            run.end(f"{self.me} cancelled the job")
+        return summary(self, record)
+
+    def _do_peers(self) -> Any:
+        return peers(self)
+
+    def _do_plan(self, job: dict[str, Any]) -> Any:
+        from vertikal.node.plan import Link, plan
+
+        content = _job(job)
+        seen = self.council.look(content)
+        links = {}
+        for name in content.names:
+            if name != self.me and self.exchange.is_up(name):
+                measured = self._meter.measure(name)
+                if measured is not None:
+                    links[name] = Link(*measured)
+        return msgspec.to_builtins(plan(content, seen.rows, links))
+
+    def _do_predict(
+        self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
+    ) -> Any:
+        return self.predict(name, tuple(ids), degraded, version)
+
+    def predict(
+        self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None
+    ) -> list[dict[str, Any]]:
+        """Scores of these ids by a model that this party leads, one record per id."""
+        record = self._record_of(name, version)
+        if not record.leads(self.me):
+            raise InputError(
+                f"model {name!r}: predictions are asked for by {record.proposal.job.leader}, which "
+                "holds the labels"
+            )
+        if degraded is None:
+            degraded = self.site.policy.unknown_ids == "degraded"
+        self._check_there(record)
+        began = time.monotonic()
+        scores = self.predictions.ask(record, ids, degraded)
+        self.site.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
+        self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
+        return scores.rows(record.proposal.job.settings.get("loss", "logistic") == "logistic")
+
+    @property
+    def predictions(self) -> Predictions:
+        """Made when first needed: it brings the libraries of the programs."""
+        from vertikal.node.prediction import Predictions
+
+        with self.book.lock:
+            if self._predictions is None:
+                self._predictions = Predictions(self.site, self.exchange, self._open_session)
+            return self._predictions
+
+    def _record_of(self, name: str, version: int | None) -> Record:
+        manifest = self.site.models.show(name, version)
+        record = self.book.find(str(manifest.facts.get("job")))
+        if record is None:
+            raise InputError(f"model {name!r} was not trained by a job that this party knows")
+        return record
+
+    def _check_there(self, record: Record) -> None:
+        missing = self.council.missing(record)
+        if missing:
+            raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
+
+    def _open_session(self, record: Record, session: str) -> None:
+        for name in record.proposal.job.names:
+            if name != self.me:
+                self.council.tell(name, Serve(record.digest, session))
+
+    def _on_serve(self, sender: str, message: Serve) -> None:
+        """A leader opens a session: served if the job is done here and the policy still fits."""
+        record = self.book.find(message.digest)
+        if record is None or not record.leads(sender) or not record.done:
+            self.site.note_refusal(sender, f"predictions with job {message.digest[:12]}")
+            return
+        if sender not in self.site.policy.who:
+            self.site.note_refusal(sender, f"predictions: {sender} may not ask any more")
+            return
+        self.predictions.serve(record, message.session)
+
+    def run_of(self, record: Record) -> Run | None:
+        """The run of a job that is under way here."""
+        return self._runs.get(record.digest)
+
+    # Runs.
+
+    def _begin(self, record: Record) -> None:
+        run = Run(self.site, self.exchange, record, self._ended)
+        self._runs[record.digest] = run
+        self.site.note("run begins", record, f"attempt {record.attempt}")
+        self._say(f"job {record.number}: run {record.attempt} begins")
+        run.start()
+
+    def _ended(self, run: Run, error: BaseException | None) -> None:
+        record = run.record
+        try:
+            self._settle(record, error)
+        finally:
+            self._runs.pop(record.digest, None)
+            self._news.set()
+
+    def _settle(self, record: Record, error: BaseException | None) -> None:
+        seconds = time.time() - record.changed
+        if error is None:
+            with self.book.lock:
+                record.done, record.words = True, ""
+                self.book.save(record)
+            self.site.note("done", record)
+            self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
+            return
+        words = " ".join(str(error).split()) or type(error).__name__
+        if not isinstance(error, VertikalError):
+            words = f"{type(error).__name__}: {words}"
+        self.site.note("run broken off", record, words)
+        self._say(f"job {record.number}: run {record.attempt} broken off: {words}")
+        passing = is_passing(error) and record.proposal.job.on_loss == "wait"
+        if passing or self._stopped.is_set():
+            with self.book.lock:
+                record.words = words
+                self.book.save(record)
+        else:
+            self.council.stop(record, public_words(self.me, error), words)
+
+    # What comes over the links.
+
+    def _on_control(self, sender: str, packed: bytes) -> None:
+        try:
+            message = unpack(sender, self.me, packed, self.site.keys)
+        except (WireError, IdentityError) as error:
+            self.site.note_refusal(sender, str(error))
+            return
+        if isinstance(message, Serve):
+            self._on_serve(sender, message)
+            return
+        if isinstance(message, Probe):
+            self._meter.heard(sender, message)
+            return
+        self.council.heard(sender, message)
+        final = [run for run in list(self._runs.values()) if run.record.final is not None]
+        for run in final:
+            run.end(f"the job was ended: {run.record.state(self.me)}")
+
+    def _on_presence(self, name: str, up: bool) -> None:
+        self._say(f"{name} is {'connected' if up else 'not connected any more'}")
+        self._news.set()
+
+    def _beat(self) -> None:
+        while not self._stopped.is_set():
+            self._news.wait(BEAT)
+            self._news.clear()
+            if not self._stopped.is_set():
+                self.council.beat()
+                self._stopped.wait(NAP)
+
+
+def _job(content: dict[str, Any]) -> Job:
+    """A job as a command brought it."""
+    try:
+        return msgspec.convert(content, Job)
+    except msgspec.ValidationError as error:
+        raise InputError(f"job: {error}") from None

@@ -1,0 +1,139 @@
+"""Models and tables at hand for predictions; a table is read again when it has changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vertikal.data.cells import TEXT, kind_of, numbers, texts
+from vertikal.data.formats import arrow
+from vertikal.data.ids import survey
+from vertikal.data.preparation import Preparation
+from vertikal.data.sources import Source, open_source
+from vertikal.data.tables import Table
+from vertikal.errors import InputError
+from vertikal.node.jobs import Record
+from vertikal.node.offers import open_table
+from vertikal.node.party_file import Offer
+from vertikal.node.policy import offered
+from vertikal.node.programs import program_named
+from vertikal.node.site import Site
+
+DATABASE = 60
+"""Seconds after which a table of a database is read again."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A party's shard of one job, and how its columns are made."""
+
+    record: Record
+    shard: Any
+    preparation: Preparation
+
+    @property
+    def digest(self) -> str:
+        return self.record.digest
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A table in memory: where each id stands, and which rows have all their cells."""
+
+    stamp: tuple[int, ...]
+    source: Source
+    places: dict[bytes, int]
+
+
+class Shelf:
+    """What one party needs at hand to predict."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._lock = threading.Lock()
+        self._models: dict[str, Model] = {}
+        self._rows: dict[str, _Rows] = {}
+
+    def model(self, record: Record) -> Model:
+        """The stored shard of this job, its digests and golden rows checked when it is loaded."""
+        with self._lock:
+            if record.digest not in self._models:
+                manifest = self._site.model_of(record.digest)
+                if manifest is None:
+                    raise InputError(f"{self._site.me} has no model of job {record.number}")
+                kind = program_named(record.proposal.job.algorithm).shard_kind()
+                stored = self._site.models.load(manifest.name, kind, manifest.version)
+                if stored.preparation is None:
+                    raise InputError(f"model {manifest.name!r} has no preparation of its columns")
+                self._models[record.digest] = Model(record, stored.shard, stored.preparation)
+            return self._models[record.digest]
+
+    def known(self, model: Model, ids: tuple[str, ...]) -> Any:
+        """Which of these ids this party has, with all cells that it needs: (ids,) bool."""
+        places = self._at_hand(model).places
+        return np.array([one in places for one in survey(ids)[0]], bool)
+
+    def table(self, model: Model, ids: tuple[str, ...]) -> Table:
+        """The rows of these ids as the model wants them; training means for those unknown."""
+        at_hand = self._at_hand(model)
+        places = np.array([at_hand.places.get(one, -1) for one in survey(ids)[0]], np.int64)
+        there = places >= 0
+        values = model.preparation.blank(len(ids)).block(slice(None))
+        if there.any():
+            prepared = model.preparation.apply(at_hand.source, places[there])
+            values[there] = prepared.table.block(slice(None))
+        return Table(self._site.me, model.shard.columns, values)
+
+    def _at_hand(self, model: Model) -> _Rows:
+        offer = offered(self._site.file, model.record.proposal)[0]
+        stamp = _stamp(self._site, offer)
+        with self._lock:
+            known = self._rows.get(model.digest)
+            if known is None or known.stamp != stamp:
+                known = _read(self._site, model, stamp)
+                self._rows[model.digest] = known
+            return known
+
+
+def _stamp(site: Site, offer: Offer) -> tuple[int, ...]:
+    """What changes when a table does: of a file its time and size, of a database the minute."""
+    if offer.query is not None:
+        return (int(time.monotonic()) // DATABASE,)
+    try:
+        found = (site.folder / offer.source).stat()
+    except OSError as error:
+        raise InputError(f"table of {site.me} cannot be read: {error.strerror}") from None
+    return (found.st_mtime_ns, found.st_size)
+
+
+def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> _Rows:
+    source = open_table(site, model.record.proposal)
+    names = model.preparation.names
+    content = arrow().Table.from_batches(list(source.blocks(names)))
+    usable = np.ones(content.num_rows, bool)
+    if model.preparation.missing == "refuse":
+        for name in names:
+            for chunk_start, cells in _chunks(content.column(name)):
+                usable[chunk_start : chunk_start + len(cells)] &= _there(cells)
+    written = source.ids().values
+    places = {one: row for row, one in enumerate(written) if usable[row]}
+    return _Rows(stamp, open_source(site.me, content), places)
+
+
+def _chunks(column: Any) -> list[tuple[int, Any]]:
+    found, start = [], 0
+    for cells in column.chunks:
+        found.append((start, cells))
+        start += len(cells)
+    return found
+
+
+def _there(cells: Any) -> Any:
+    """Which cells are not missing."""
+    if kind_of(cells) == TEXT:
+        return np.array([text is not None for text in texts(cells)], bool)
+    return ~np.isnan(numbers(cells))

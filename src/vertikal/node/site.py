@@ -1,0 +1,120 @@
+"""One party's own things: its file, key, federation, store, tables and audit log."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from vertikal.errors import InputError
+from vertikal.node.approvals import Proposal
+from vertikal.node.audit import AuditLog
+from vertikal.node.federation import FederationFile
+from vertikal.node.files import private_folder
+from vertikal.node.party_file import PartyFile
+from vertikal.node.policy import objections, offered
+from vertikal.secure.identity import Identity
+
+if TYPE_CHECKING:
+    from vertikal.node.jobs import Record
+    from vertikal.node.store import Manifest, ModelStore
+    from vertikal.privacy.budget import BudgetFile
+    from vertikal.privacy.ledger import Ledger
+
+
+class Site:
+    """What a party's service stands on; one process at a time has its store."""
+
+    def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
+        self.folder = path.parent
+        self.file = PartyFile.load(path)
+        self.me = self.file.name
+        self.policy = self.file.policy
+        self.federation = FederationFile.load(self.folder / self.file.federation)
+        self.identity = Identity.load(
+            self.folder / self.file.key, self.folder / self.file.certificate, passphrase
+        )
+        if self.identity.name != self.me:
+            raise InputError.of(
+                "party file: certificate", f"that of {self.me!r}", self.identity.name
+            )
+        self.keys = self.federation.credentials(self.identity)
+        self.store = private_folder(self.folder / self.file.store)
+        self._alone = _lock(self.store)
+        self.log = AuditLog(self.store / "audit.log", self.me)
+
+    def close(self) -> None:
+        self._alone.close()
+
+    @cached_property
+    def models(self) -> ModelStore:
+        """This party's shards; loaded late, since it brings the programs' libraries."""
+        from vertikal.node.store import ModelStore
+
+        return ModelStore(self.store / "models")
+
+    def model_of(self, digest: str) -> Manifest | None:
+        """The stored shard of the job with this digest, if there is one."""
+        found = [one for one in self.models.versions() if one.facts.get("job") == digest]
+        return found[-1] if found else None
+
+    @property
+    def budget(self) -> BudgetFile | None:
+        """The file in which jobs with differential privacy are charged, if the policy has one."""
+        if self.policy.privacy is None:
+            return None
+        from vertikal.privacy.budget import BudgetFile
+
+        path, total = self.store / "budget.json", self.policy.privacy
+        if not path.exists():
+            return BudgetFile.create(path, epsilon=total.epsilon, delta=total.delta)
+        return BudgetFile(path)
+
+    def note(self, event: str, record: Record, words: str = "") -> None:
+        """Write an event of a job to the audit log."""
+        proposal = record.proposal
+        self.log.record(
+            event,
+            job=record.number,
+            digest=record.digest,
+            name=proposal.name,
+            submitter=proposal.submitter,
+            words=words,
+        )
+
+    def note_ledger(self, record: Record, ledger: Ledger) -> None:
+        """Write to the audit log what left this party in a run, by kind of message."""
+        sent: dict[str, int] = {}
+        for entry in ledger.entries():
+            key = f"{entry.disclosure.name} to {entry.receiver}"
+            sent[key] = sent.get(key, 0) + entry.bytes
+        self.log.record("sent", job=record.number, digest=record.digest, bytes=sent)
+
+    def note_refusal(self, sender: str, words: str) -> None:
+        """Write to the audit log what somebody asked for and did not get."""
+        self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
+
+    def check_policy(self, proposal: Proposal) -> None:
+        """InputError with the first reason why this party must not take part."""
+        for objection in objections(self.file, proposal):
+            raise InputError(objection)
+
+    def columns(self, proposal: Proposal) -> tuple[str, ...]:
+        """This party's features that a job uses."""
+        return offered(self.file, proposal)[1]
+
+
+def _lock(store: Path) -> IO[bytes]:
+    """The store for this process alone, until it ends."""
+    number = os.open(store / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.fdopen(number, "wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"store {store.name!r} is in use: the service of this party runs already"
+        ) from None
+    return file

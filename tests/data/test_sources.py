@@ -1,0 +1,209 @@
+"""Tables from every kind of source: the same cells, ids and refusals whatever it is."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from vertikal.data import sources
+from vertikal.data.sources import open_source
+from vertikal.errors import InputError
+
+FRAME = pd.DataFrame(
+    {
+        "id": [f"p{number}" for number in range(300)],
+        "age": np.arange(300) % 60 + 20,
+        "income": np.arange(300) * 1.5,
+        "region": [("north", "south", "mid west")[number % 3] for number in range(300)],
+    }
+)
+COLUMNS = ["income", "region", "age"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    FRAME.to_csv(folder / "t.csv", index=False)
+    parquet.write_table(pa.table(FRAME), folder / "t.parquet", row_group_size=70)
+    feather.write_feather(pa.table(FRAME), folder / "t.feather", chunksize=90)
+    feather.write_feather(pa.table(FRAME), folder / "t.arrow")
+    with sqlite3.connect(folder / "t.db") as connection:
+        FRAME.to_sql("people", connection, index=False)
+    connection.close()
+    return folder
+
+
+KINDS = {
+    "csv": ("t.csv", None),
+    "parquet": ("t.parquet", None),
+    "feather": ("t.feather", None),
+    "arrow": ("t.arrow", None),
+    "sqlite": ("sqlite:t.db", "SELECT * FROM people ORDER BY rowid"),
+    "pandas": (FRAME, None),
+    "polars": (pl.from_pandas(FRAME), None),
+    "pyarrow": (pa.table(FRAME), None),
+    "reader": (lambda: pa.table(FRAME).to_reader(), None),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def opened(kind, folder, **options):
+    location, query = KINDS[kind]
+    if callable(location):
+        location = location()
+    return open_source("bank", location, folder=folder, query=query, **{"id": "id", **options})
+
+
+def cells_of(source, columns):
+    return {
+        name: [
+            cell if name == "region" else float(cell)
+            for batch in source.blocks(columns)
+            for cell in batch.column(name).to_pylist()
+        ]
+        for name in columns
+    }
+
+
+def read(location, **options):
+    """All of column x."""
+    return list(open_source("bank", location, **options).blocks(["x"]))
+
+
+@every_kind
+def test_cells_and_ids_are_the_same_from_everywhere(kind, folder):
+    source = opened(kind, folder)
+    assert source.columns == ("age", "income", "region")
+    assert cells_of(source, COLUMNS) == {name: FRAME[name].tolist() for name in COLUMNS}
+    # And again: a source can be read as often as it is asked.
+    assert source.ids().values == tuple(one.encode() for one in FRAME["id"])
+    assert source.ids().report.rows == 300
+
+
+@every_kind
+def test_blocks_are_bounded(kind, folder, monkeypatch):
+    monkeypatch.setattr(sources, "HEIGHT", 64)
+    blocks = list(opened(kind, folder).blocks(COLUMNS))
+    assert sum(block.num_rows for block in blocks) == 300
+    assert all(0 < block.num_rows <= 64 for block in blocks)
+    assert all(block.schema.names == COLUMNS for block in blocks)
+
+
+@every_kind
+def test_the_digest_does_not_depend_on_blocks(kind, folder, monkeypatch):
+    whole = opened(kind, folder).digest(COLUMNS)
+    monkeypatch.setattr(sources, "HEIGHT", 37)
+    assert opened(kind, folder).digest(COLUMNS) == whole
+    assert opened(kind, folder, id=None).digest(COLUMNS) != whole
+    assert opened(kind, folder).digest(COLUMNS[:2]) != whole
+
+
+def test_the_digest_is_of_cells_names_and_order():
+    def digest(frame, columns=COLUMNS):
+        return open_source("bank", frame, id="id").digest(columns)
+
+    first = digest(FRAME)
+    assert digest(FRAME.copy()) == first
+    changed = [FRAME.copy() for _ in range(4)]
+    changed[0].loc[299, "income"] += 1e-9
+    changed[1].loc[7, "region"] = "North"
+    changed[2].loc[0, "id"] = "p00"
+    changed[3].loc[5, "region"] = None
+    moved = FRAME.iloc[::-1]
+    renamed = FRAME.rename(columns={"age": "income", "income": "age"})
+    for other in (*changed, moved, renamed, FRAME.iloc[:-1], FRAME.astype({"age": float})):
+        assert digest(other) != first
+    # Text cut at other places is other text.
+    joined, cut = FRAME.head(2).copy(), FRAME.head(2).copy()
+    joined["region"], cut["region"] = ["ab", "c"], ["a", "bc"]
+    assert digest(joined) != digest(cut)
+
+
+def test_large_whole_numbers_and_nan_in_digests():
+    def digest(*cells, kind=None):
+        return open_source("bank", pa.table({"x": pa.array(cells, kind)})).digest(["x"])
+
+    assert digest(2**53) != digest(2**53 + 1)
+    odd = np.frombuffer(np.uint64(0x7FF8000000000001).tobytes(), np.float64)[0]
+    assert digest(float("nan")) == digest(odd)
+    assert digest(float("nan")) != digest(None, kind=pa.float64())
+    days = [digest(day, kind=pa.date32()) for day in (1, 2)]
+    assert days[0] != days[1]
+    assert digest(None) != digest()
+    encoded = pa.array(["a", "b"]).dictionary_encode()
+    assert open_source("bank", pa.table({"x": encoded})).digest(["x"]) == digest("a", "b")
+
+
+def test_a_libsvm_file(tmp_path):
+    (tmp_path / "t.svm").write_text("1 qid:7 1:0.5 3:2\r\n-1 qid:9 2:1 \n")
+    source = open_source("bank", "t.svm", id="row", folder=tmp_path)
+    assert source.columns == ("1", "2", "3", "label", "qid")
+    (block,) = source.blocks(["3", "label", "1"])
+    assert block.to_pydict() == {"3": [2, 0], "label": [1, -1], "1": [0.5, 0]}
+    assert source.ids().values == (b"1", b"2")
+    by_query = open_source("bank", "t.svm", id="qid", folder=tmp_path)
+    assert by_query.ids().values == (b"7", b"9")
+    (tmp_path / "plain.libsvm").write_text("1 1:0.5\n")
+    assert open_source("bank", "plain.libsvm", folder=tmp_path).columns == ("1", "label", "row")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("gone.csv", None, r"table of bank: 'gone\.csv' cannot be read: No such file"),
+        ("gone.parquet", None, "cannot be read: No such file"),
+        ("gone.arrow", None, "cannot be read: No such file"),
+        ("gone.svm", None, "cannot be read"),
+        ("t.csv", b"", "a CSV file with titles"),
+        ("t.csv", b"id,id\n1,2\n", "of columns with distinct titles"),
+        ("t.csv", b"id,x\n1,secret\n2\n", "Row #3: Expected 2 columns, got 1$"),
+        ("t.csv", b"id,x\n1,\xff\xfe\n", "cannot be read: "),
+        ("t.csv", b"x,y\n1,2\n", r"id must be one of the columns \['x', 'y'\], got 'id'"),
+        ("t.parquet", b"nonsense", "cannot be read"),
+        ("t.arrow", b"nonsense", "cannot be read"),
+        ("t.svm", b"1 nonsense:secret\n", "a LIBSVM file"),
+        ("t.xls", b"x", r"a file that ends in \['\.csv'"),
+        ("sqlite:gone.db", None, r"'gone\.db' cannot be read: no such file"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, said):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    query = "SELECT 1" if ":" in name else None
+    with pytest.raises(InputError, match=said) as caught:
+        read(name, id="id", query=query, folder=tmp_path)
+    assert "secret" not in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_what_is_no_table_at_all(folder):
+    with pytest.raises(InputError, match="an Arrow object, got 'int'"):
+        open_source("bank", 3)
+    with pytest.raises(InputError, match="a database needs a query, got none"):
+        open_source("bank", "sqlite:t.db", folder=folder)
+    with pytest.raises(InputError, match="query must be for a database"):
+        open_source("bank", "t.csv", query="SELECT 1", folder=folder)
+    with pytest.raises(InputError, match=r"columns must be some of .*, got 'salary'"):
+        list(opened("csv", folder).blocks(["salary"]))
+    with pytest.raises(InputError, match="has no id column"):
+        opened("csv", folder, id=None).ids()
+
+
+def test_a_csv_file_with_a_mark_at_its_beginning(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfid,x\n1,NA\n2,\n3,4\n")
+    source = open_source("bank", "t.csv", id="id", folder=tmp_path)
+    (block,) = source.blocks(["x"])
+    assert block.column("x").to_pylist() == [None, None, "4"]
+
+
+def test_without_pyarrow_the_remedy_is_named(monkeypatch, folder):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r'pip install "vertikal\[node\]"'):
+        opened("csv", folder)

@@ -1,0 +1,178 @@
+"""Services as real processes on loopback: the walk, and kill -9 at every stage of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.node.worlds import NAMES, RULE, Parties, lay_out, until, write_job
+
+SMALL_BLOCKS = 2048
+"""Directions at which some thousands of rows make several blocks."""
+
+
+@pytest.fixture
+def parties(tmp_path):
+    world = Parties(tmp_path)
+    yield world
+    world.stop()
+
+
+def undisturbed(parties, **job):
+    """The shards of a run in which nothing happens."""
+    write_job(parties.root, **job)
+    parties.start(*NAMES)
+    parties.tell("lender", "job", "submit", "credit.toml")
+    parties.done()
+    return {name: parties.model(name) for name in NAMES}
+
+
+def test_the_walk_with_a_party_killed_and_started_again(parties):
+    """Submit, show, approve, train, kill -9 in the midst, resume, predict, audit."""
+    lay_out(parties.root)
+    write_job(parties.root, settings='disclosure = "open"')
+    parties.start("lender", "bank")
+    parties.start("shop", killed="sum")
+    assert "waits for the approval of bank, shop" in parties.tell(
+        "lender", "job", "submit", "credit.toml"
+    )
+    parties.wait("bank", 1, "asked", bool)
+    parties.wait("shop", 1, "asked", bool)
+    assert "asks for your approval" in parties.tell("bank", "job", "list")
+    shown = parties.tell("bank", "job", "show", "1")
+    assert "balance, deposit_regularity" in shown
+    assert "Who learns what" in shown
+    parties.tell("bank", "job", "approve", "1")
+    parties.tell("shop", "job", "approve", "1")
+    parties.ended("shop")
+    # The others say who is missing, and wait.
+    for name in ("lender", "bank"):
+        parties.wait(name, 1, "names shop", lambda one: "shop is not connected" in one["state"])
+    parties.start("shop")
+    parties.done()
+    disturbed = {name: parties.model(name) for name in NAMES}
+    assert parties.job("shop")["attempt"] > 1
+    # The same job once more, without a fault: the same model, bit for bit.
+    parties.tell("lender", "job", "submit", "credit.toml")
+    for name in ("bank", "shop"):
+        parties.wait(name, 2, "asked", bool)
+        parties.tell(name, "job", "approve", "2")
+    parties.done(2)
+    assert {name: parties.model(name) for name in NAMES} == disturbed
+
+    ids = parties.root / "lender" / "new.csv"
+    ids.write_text("customer\n1000\n1001\nnobody\n")
+    told = parties.tell("lender", "predict", "credit", "--ids", "new.csv", "-o", "scores.csv")
+    assert "2 ok, 1 unknown" in told
+    for name in NAMES:
+        parties.tell(name, "audit", "verify")
+    assert "predicted" in parties.tell("bank", "audit", "log")
+    assert "1 " in parties.tell("shop", "model", "list")
+
+
+CASES = [
+    *((place, name, "open") for place in ("alignment", "sum", "model") for name in NAMES),
+    ("order", "lender", "open"),
+    ("order", "shop", "open"),
+    ("block", "lender", "open"),
+    ("solver", "lender", "open"),
+    ("written", "lender", "open"),
+    ("written", "bank", "open"),
+    ("alignment", "bank", "values"),
+    ("serving", "bank", "values"),
+    ("serving", "shop", "values"),
+    ("solver", "lender", "values"),
+    ("model", "lender", "values"),
+    ("round", "lender", "admm"),
+    ("sum", "bank", "admm"),
+    ("model", "shop", "admm"),
+]
+
+
+def job_of(kind):
+    if kind == "admm":
+        return {"top": 'algorithm = "admm"', "settings": "max_rounds = 30", "directions": 16}
+    directions = SMALL_BLOCKS if kind == "open" else 32
+    return {"settings": f'disclosure = "{kind}"', "directions": directions}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """By kind of job: a folder laid out, and the shards of an undisturbed run in a copy of it."""
+    found = {}
+
+    def of(kind):
+        if kind not in found:
+            world = Parties(tmp_path_factory.mktemp(kind))
+            lay_out(world.root, rows=rows_of(kind), policy=RULE)
+            try:
+                found[kind] = undisturbed(world, **job_of(kind))
+            finally:
+                world.stop()
+        return found[kind]
+
+    return of
+
+
+def rows_of(kind):
+    return 9000 if kind == "open" else 240
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "victim", "kind"), CASES)
+def test_killed_anywhere_the_job_resumes_to_the_same_model(parties, expected, place, victim, kind):
+    wanted = expected(kind)
+    lay_out(parties.root, rows=rows_of(kind), policy=RULE)
+    write_job(parties.root, **job_of(kind))
+    parties.start(*(name for name in NAMES if name != victim))
+    parties.start(victim, killed=place)
+    parties.tell("lender", "job", "submit", "credit.toml", code=0)
+    parties.ended(victim)
+    for name in NAMES:
+        if name != victim:
+            parties.wait(
+                name,
+                1,
+                f"names {victim}",
+                lambda one: victim in one["state"] or victim in one["waits_for"],
+            )
+    parties.start(victim)
+    parties.done()
+    assert {name: parties.model(name) for name in NAMES} == wanted
+    if place == "block":
+        assert "resumed" in parties.tell("lender", "audit", "log")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["bank", "lender"])
+def test_killed_during_a_prediction(parties, victim):
+    lay_out(parties.root, policy=RULE)
+    undisturbed(parties, settings='disclosure = "open"')
+    parties.running[victim].terminate()
+    parties.ended(victim)
+    parties.start(victim, killed="prediction")
+    (parties.root / "lender" / "new.csv").write_text("customer\n1000\n")
+    command = ("predict", "credit", "--ids", "new.csv", "-o", "scores.csv")
+    until(lambda: len(parties.jobs("lender")) == 1, "the service answers")
+    parties.wait("lender", 1, "done", lambda one: one["done"])
+    told = parties.tell("lender", *command, code=1)
+    if victim == "bank":
+        assert "bank" in told
+    parties.ended(victim)
+    parties.start(victim)
+    until(lambda: _scored(parties, command), "scores after the restart")
+
+
+def _scored(parties, command):
+    import subprocess
+
+    from tests.node.worlds import COMMAND
+
+    done = subprocess.run(
+        [*COMMAND, *command],
+        cwd=parties.root / "lender",
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    return "1 ok" in done.stdout

@@ -1,0 +1,54 @@
+"""`vertikal` in a process that kills itself (SIGKILL) when it comes to a certain place.
+
+    python killed.py PLACE party start party.toml
+
+A place is reached in the midst of the work of one stage; `PLACES` says where each is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+PLACES = {
+    # place: (module, class or "", function, which call of it)
+    "alignment": ("vertikal.secure.intersection", "Intersection", "gather", 1),
+    "order": ("vertikal.node.stages", "", "_order", 1),
+    "sum": ("vertikal.secure.pads", "PaddedSum", "sum", 3),
+    "block": ("vertikal.node.checkpoints", "Checkpoints", "keep", 3),
+    "solver": ("vertikal.solvers.exact", "", "search", 2),
+    "serving": ("vertikal.secure.hidden_features", "HiddenFeatures", "serve", 1),
+    "round": ("vertikal.algorithms.admm_centre", "CentralNode", "step", 3),
+    "model": ("vertikal.node.store", "ModelStore", "_publish", 1),
+    "written": ("vertikal.node.stages", "", "_tell_stage", 2),
+    "prediction": ("vertikal.node.prediction", "Session", "_predict", 1),
+}
+
+
+def arm(place: str) -> None:
+    """Replace the function of this place by one that does not survive."""
+    module_name, class_name, name, wanted = PLACES[place]
+    owner: Any = import_module(module_name)
+    owner = getattr(owner, class_name) if class_name else owner
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = 0
+
+    def deadly(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == wanted:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+
+    setattr(owner, name, deadly)
+
+
+if __name__ == "__main__":
+    arm(sys.argv.pop(1))
+    from vertikal.cli import main
+
+    main()

@@ -1,0 +1,80 @@
+"""Services of three parties inside one process: real sockets and TLS, one store each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.node.worlds import NAMES, until
+from vertikal.node.job import Job
+from vertikal.node.jobs import Record
+from vertikal.node.service import Service
+
+
+class Trio:
+    """The three services, started and stopped one by one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.services: dict[str, Service] = {}
+        self.said: dict[str, list[str]] = {name: [] for name in NAMES}
+
+    def __getitem__(self, name: str) -> Service:
+        return self.services[name]
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            service = Service(self.root / name / "party.toml", self.said[name].append)
+            self.services[name] = service
+            service.start()
+
+    def connected(self) -> None:
+        """Wait until everybody has heard everybody."""
+        for name, service in self.services.items():
+            others = [other for other in self.services if other != name]
+            until(lambda s=service, o=others: set(o) <= set(s.council.beats), f"{name} hears all")
+
+    def stop(self, *names: str) -> None:
+        for name in names or tuple(self.services):
+            self.services.pop(name).stop()
+
+    def submit(self) -> Record:
+        job = Job.load(self.root / "lender" / "credit.toml")
+        return self["lender"].council.submit("credit", job)
+
+    def record(self, name: str, digest: str) -> Record:
+        """The job at this party, once it is there."""
+        until(lambda: self[name].book.find(digest) is not None, f"{name} has the job", self.told)
+        found = self[name].book.find(digest)
+        assert found is not None
+        return found
+
+    def approve(self, digest: str, *names: str) -> None:
+        for name in names:
+            self[name].council.approve(self.record(name, digest).number)
+
+    def wait(self, name: str, digest: str, met: Callable[[Record], Any], what: str) -> Record:
+        record = self.record(name, digest)
+        until(lambda: met(record), f"{name}: {what}", self.told)
+        return record
+
+    def done(self, digest: str) -> None:
+        for name in self.services:
+            self.wait(name, digest, lambda record: record.done, "done")
+
+    def told(self) -> str:
+        return "\n".join(f"{name}: {line}" for name, lines in self.said.items() for line in lines)
+
+
+@contextmanager
+def trio(root: Path) -> Iterator[Trio]:
+    """All three, connected."""
+    world = Trio(root)
+    try:
+        world.start(*NAMES)
+        world.connected()
+        yield world
+    finally:
+        world.stop()

@@ -1,0 +1,226 @@
+"""What a party does not do: unapproved, altered, replayed, foreign and unoffered jobs."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+
+import msgspec
+import pytest
+
+from tests.node.services import trio
+from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from vertikal.errors import InputError
+from vertikal.node import approvals, offers, service
+from vertikal.node.approvals import APPROVE, Proposal, Signed
+from vertikal.node.audit import read
+from vertikal.node.job import Job, Part
+from vertikal.node.messages import Answered, Asked, Begin
+from vertikal.secure.identity import Identity
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(service, "BEAT", 0.2)
+
+
+@pytest.fixture
+def world(tmp_path):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as three:
+        yield three
+
+
+@pytest.fixture
+def touched(monkeypatch):
+    """The parties whose tables were opened, in order."""
+    found = []
+    real = offers.open_offer
+
+    def opened(site, offer):
+        found.append(site.me)
+        return real(site, offer)
+
+    monkeypatch.setattr(offers, "open_offer", opened)
+    return found
+
+
+def refusals(party):
+    path = party.site.store / "audit.log"
+    return [line.facts.get("words", "") for line in read(path) if line.event == "refused"]
+
+
+def settle(world):
+    """Let some beats of everybody pass."""
+    for name in NAMES:
+        heard = world[name].council.beats
+        for other in NAMES:
+            if other != name:
+                count = heard[other][0].time
+                until(lambda h=heard, o=other, c=count: h[o][0].time > c + 1.0, "beats")
+
+
+def test_nothing_is_touched_before_an_owner_approves(world, touched):
+    digest = world.submit().digest
+    world.record("shop", digest)
+    world.approve(digest, "bank")
+    settle(world)
+    assert touched == ["lender", "bank"]
+    assert not any(world[name].run_of(world.record(name, digest)) for name in NAMES)
+    # The leader cannot begin by itself either.
+    world["lender"].council.tell("bank", Begin(digest, 1))
+    settle(world)
+    assert touched == ["lender", "bank"]
+    assert world.record("bank", digest).attempt == 0
+    world.approve(digest, "shop")
+    world.done(digest)
+
+
+def test_an_altered_job_has_nobodys_approval(world, touched):
+    digest = world.submit().digest
+    record = world.record("bank", digest)
+    job = msgspec.structs.replace(record.proposal.job, timeout=59.0)
+    altered = msgspec.msgpack.encode(msgspec.structs.replace(record.proposal, job=job))
+    forged = Signed(altered, record.signed.signature)
+    world["lender"].council.tell("bank", Asked(forged))
+    until(lambda: any("not signed by the key" in w for w in refusals(world["bank"])), "refused")
+    assert world["bank"].book.find(forged.digest) is None
+    # A decision about one job counts for no other.
+    signed = approvals.decide(digest, "lender", APPROVE, "", world["lender"].site.keys)
+    other = msgspec.structs.replace(approvals.read_decision(signed, world["lender"].site.keys))
+    moved = Signed(
+        msgspec.msgpack.encode(msgspec.structs.replace(other, digest=forged.digest)),
+        signed.signature,
+    )
+    world["lender"].council.tell("bank", Answered(moved))
+    until(lambda: len(refusals(world["bank"])) > 1, "refused")
+
+
+def test_a_decision_in_anothers_name_is_not_believed(world):
+    digest = world.submit().digest
+    bank = world["bank"]
+    forged = approvals.decide(digest, "shop", APPROVE, "", bank.site.keys)
+    bank.council.tell("lender", Answered(forged))
+    until(lambda: any("'shop' was not signed" in w for w in refusals(world["lender"])), "refused")
+    assert world.record("lender", digest).verdict("shop") == ""
+
+
+def test_a_finished_job_that_is_replayed_does_nothing(world):
+    digest = world.submit().digest
+    world.approve(digest, "bank", "shop")
+    world.done(digest)
+    bank, lender = world["bank"], world["lender"]
+    record = world.record("lender", digest)
+    before = [(one.number, one.attempt) for one in bank.book.all()]
+    for _ in range(3):
+        lender.council.tell("bank", Asked(record.signed))
+        for signed, _ in record.decisions.values():
+            lender.council.tell("bank", Answered(signed))
+        lender.council.tell("bank", Begin(digest, record.attempt))
+    settle(world)
+    assert [(one.number, one.attempt) for one in bank.book.all()] == before
+
+
+def proposal_of(world, job, submitter="lender"):
+    party = world[submitter]
+    raw = msgspec.msgpack.encode(Proposal("x", job, submitter, time.time(), "0.1.0", 1, "n"))
+    return Signed(raw, party.site.keys.sign(b"vertikal proposal\0" + raw))
+
+
+def test_foreign_jobs_are_refused(world):
+    job = Job.load(world.root / "lender" / "credit.toml")
+    # Submitted by somebody who does not lead it.
+    theirs = proposal_of(world, job, "shop")
+    world["shop"].council.tell("bank", Asked(theirs))
+    until(lambda: any("first label party" in w for w in refusals(world["bank"])), "not its leader")
+    # Of other parties only.
+    without = msgspec.structs.replace(
+        job, parties={name: part for name, part in job.parties.items() if name != "bank"}
+    )
+    world["lender"].council.tell("bank", Asked(proposal_of(world, without)))
+    until(lambda: any("not a party of this job" in w for w in refusals(world["bank"])), "foreign")
+    # A run that is begun by another than the leader.
+    digest = world.submit().digest
+    world.record("bank", digest)
+    world["shop"].council.tell("bank", Begin(digest, 1))
+    until(lambda: any("may not begin" in words for words in refusals(world["bank"])), "begun")
+    assert [one.digest for one in world["bank"].book.all()] == [digest]
+
+
+def test_a_party_outside_the_federation_gets_no_answer(world):
+    address = world["lender"].site.federation.member("lender").listens
+    host, _, port = address.rpartition(":")
+    stranger = Identity.create("bank")  # the right name, another key
+    files = world.root / "stranger.key", world.root / "stranger.crt"
+    stranger.save(*files)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(files[1], files[0])
+    with (
+        socket.create_connection((host, int(port)), 20) as plain,
+        context.wrap_socket(plain) as connection,
+    ):
+        connection.settimeout(20)
+        try:
+            heard = connection.recv(1)
+        except OSError:
+            heard = b""
+    assert heard == b""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"table": "people.csv"}, "offers no table 'people.csv'"),
+        ({"table": "../shop/people.csv"}, "offers no table"),
+        ({"table": "SELECT * FROM people"}, "offers no table"),
+        ({"columns": ("balance", "customer")}, "offers no column 'customer'"),
+        ({"columns": ("iban",)}, "offers no column 'iban'"),
+        ({"columns": ()}, "must use a column"),
+        ({"label": "balance"}, "offers no column 'balance' of table 'people' as labels"),
+    ],
+)
+def test_a_job_cannot_name_what_is_not_offered(world, touched, change, said):
+    job = Job.load(world.root / "lender" / "credit.toml")
+    part = msgspec.structs.replace(Part("people"), **change)
+    asked = msgspec.structs.replace(job, parties={**job.parties, "bank": part})
+    signed = proposal_of(world, asked)
+    with world["lender"].book.lock:
+        world["lender"].book.add(signed, approvals.decode_proposal(signed))
+    world["lender"].council.tell("bank", Asked(signed))
+    record = world.wait("bank", signed.digest, lambda one: one.final, "rejected")
+    assert record.final.verdict == "reject"
+    assert said in record.final.words
+    assert "bank" not in touched
+    with pytest.raises(InputError, match="decided already"):
+        world["bank"].council.approve(record.number)
+
+
+@pytest.mark.parametrize(
+    ("directions", "said"),
+    [
+        (16, "disclosure 'open' is not allowed, only 'values'"),
+        (64, "64 directions per row, at most 32 are allowed"),
+    ],
+)
+def test_the_policy_rejects_what_its_owner_did_not_allow(tmp_path, touched, directions, said):
+    lay_out(tmp_path, rows=60, disclosures=("open",))
+    narrow = "open" if directions == 64 else "values"
+    text = (tmp_path / "bank" / "party.toml").read_text()
+    text = text.replace('["open"]', f'["{narrow}"]\nmost_directions = 32') + RULE
+    (tmp_path / "bank" / "party.toml").write_text(text)
+    write_job(tmp_path, directions=directions, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        for name in NAMES:
+            record = world.wait(name, digest, lambda one: one.final, "rejected")
+            assert (record.final.party, record.final.verdict) == ("bank", "reject")
+            assert said in record.final.words
+        assert (
+            "against your policy" in world["bank"].answer({"command": "show", "number": 1})["text"]
+        )
+    assert touched == ["lender"]
