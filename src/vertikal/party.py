@@ -9,22 +9,22 @@ ledger.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.booking import BookedMesh
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, PeerStopped, RingError, SecrecyError
+from vertikal.errors import InputError, PeerStopped, RingError
+from vertikal.keeping import Keeper
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
-from vertikal.mesh.wire import Frame
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
@@ -80,64 +80,6 @@ class Labels:
     weights: Array  # (rows,)
 
 
-class Keeper(Protocol):
-    """Where a party keeps finished blocks of a program, to go on from after a restart."""
-
-    def finished(self, name: str) -> int:
-        """How many blocks of this name are at hand, from the first on."""
-
-    def keep(self, name: str, number: int, block: Array) -> None: ...
-
-    def restore(self, name: str, number: int, into: Array) -> None: ...
-
-
-class _BookedMesh(Mesh):
-    """The mesh as a party uses it: every frame is booked under the disclosure in force."""
-
-    def __init__(self, inner: Mesh, ledger: Ledger) -> None:
-        super().__init__(inner.me, inner.parties, inner.deadline)
-        self._inner = inner
-        self._ledger = ledger
-        # By thread: a party may serve several label parties at once.
-        self._local = threading.local()
-
-    @property
-    def _current(self) -> Disclosure | None:
-        return getattr(self._local, "disclosure", None)
-
-    @_current.setter
-    def _current(self, disclosure: Disclosure | None) -> None:
-        self._local.disclosure = disclosure
-
-    @contextmanager
-    def under(self, disclosure: Disclosure) -> Iterator[None]:
-        before, self._current = self._current, disclosure
-        try:
-            yield
-        finally:
-            self._current = before
-
-    def _put(self, to: str, frame: Frame) -> None:
-        if self._current is None:
-            raise SecrecyError(
-                f"{self.me}: {frame.header.tag!r} has no entry in the ledger; not sent"
-            )
-        self._inner._put(to, frame)
-        self._ledger.book(self.me, to, self._current, frame.size)
-
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
-        return self._inner._get(from_, tag, timeout)
-
-    def excuse(self, name: str) -> None:
-        self._inner.excuse(name)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def fail(self, reason: str) -> None:
-        self._inner.fail(reason)
-
-
 class Party:
     """One party in one run of one job.
 
@@ -177,7 +119,7 @@ class Party:
         self.labels = labels
         self.label_parties = label_parties
         self.keeper = keeper
-        self._mesh = _BookedMesh(mesh, self.ledger)
+        self._mesh = BookedMesh(mesh, self.ledger)
         self._secret = secret
         self._masking = masking
         self._shape = shape

@@ -41,11 +41,16 @@ class LiveTable:
     def table(self) -> Table:
         """The table as it stands."""
         table = Table(title=f"{seconds_text(time.monotonic() - self._began)}", title_justify="left")
-        for column in ("party", "stage", "done", "how it goes", "in", "out", "waits for", "left"):
-            right = column in ("done", "in", "out", "left")
-            table.add_column(column, justify="right" if right else "left")
         with self._lock:
             reports = list(self._reports.values())
+        for column in ("party", "stage", "done", "how it goes", "in", "out", "waits for", "left"):
+            right = column in ("done", "in", "out", "left")
+            table.add_column(
+                column,
+                justify="right" if right else "left",
+                # A narrow terminal cuts the words, not the names.
+                min_width=max(map(len, self._reports)) if column == "party" else None,
+            )
         for report in reports:
             left = report.time_left()
             table.add_row(

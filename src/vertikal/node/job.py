@@ -165,7 +165,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         part = self._part(name)
         titles, values = read_csv(folder / str(part.test), name)
         if not set(like.columns) <= set(titles):
-            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", titles)
+            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", tuple(titles))
         kept = [titles.index(column) for column in like.columns]
         table = Table(name, like.columns, values[:, kept])
         check_columns(table, varying=False)
