@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
+from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, places_of, texts
 from vertikal.data.prepare import SCALES, Scaling, learn_scaling
 from vertikal.data.row_choice import RowChoice
 from vertikal.data.sources import Source
@@ -139,14 +139,10 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             made = np.where(absent, plan.mean, found)[:, None]
         else:
             words = texts(cells)
-            absent = np.array([word is None for word in words], bool)
-            places = {category: place for place, category in enumerate(plan.categories)}
-            made = np.zeros((len(words), len(places)))
-            for row, word in enumerate(words):
-                if word in places:
-                    made[row, places[word]] = 1
-                elif word is not None:
-                    unseen[plan.name] += 1
+            absent = np.asarray(words.is_null())
+            places = places_of(words, plan.categories)
+            made = (places[:, None] == np.arange(len(plan.categories))).astype(np.float64)
+            unseen[plan.name] += int(((places < 0) & ~absent).sum())
         filled[plan.name] += int(absent.sum())
         return np.hstack((made, absent[:, None])) if plan.indicator else made
 
@@ -229,7 +225,7 @@ def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
         parts.append(
             _as_numbers(source.party, name, cells)
             if survey.is_numbers
-            else np.array(texts(cells), dtype=str)
+            else np.array(texts(cells).to_pylist(), dtype=str)
         )
         places.append(where)
     whole = np.concatenate(parts)
