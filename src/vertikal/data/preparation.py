@@ -111,7 +111,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def blank(self, count: int) -> Table:
-        """``count`` rows of a person nothing is known about: means, no category, no indicator."""
+        """``count`` rows of people of whom nothing is known: means, no category, all missing."""
         row = [
             value
             for plan in self.columns
@@ -186,19 +186,20 @@ def learn(
     plans = tuple(_plan(survey, missing) for survey in surveys if survey.name not in useless)
     preparation = Preparation(source.party, missing, plans)  # type: ignore[arg-type]
     prepared = preparation.apply(source, rows)
-    values = prepared.table.block(slice(None))
-    for plan in plans:
-        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)]):
-            useless[plan.name] = "it numbers the rows, as an id does"
+    useless |= _numberings(preparation, prepared)
+    if useless and unusable == "refuse":
+        raise _useless(source.party, useless)
     if useless:
-        if unusable == "refuse":
-            raise _useless(source.party, useless)
         kept = tuple(plan for plan in plans if plan.name not in useless)
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
         prepared = preparation.apply(source, rows)
     if not preparation.columns:
         raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
+    if len(set(preparation.titles)) < len(preparation.titles):
+        raise InputError(
+            f"columns of {source.party}: two would become columns of one title; rename"
+        )
     if scale is not None:
         scaling = learn_scaling(prepared.table, scale)
         preparation = msgspec.structs.replace(preparation, scaling=scaling)
@@ -234,6 +235,16 @@ def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
     found = np.empty_like(whole)
     found[np.concatenate([place for place in places if place is not None])] = whole
     return found
+
+
+def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:
+    """Columns of whole numbers that look like numbers of rows, and why they are of no use."""
+    values = prepared.table.block(slice(None))
+    return {
+        plan.name: "it numbers the rows, as an id does"
+        for plan in preparation.columns
+        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)])
+    }
 
 
 def _survey(

@@ -63,7 +63,7 @@ class Survey:
         if not self._present:
             return "no cell is there"
         if self.is_numbers:
-            return f"it is {self._low:g} in each row" if self._low == self._high else ""
+            return "it is the same number in each row" if self._low == self._high else ""
         if len(self.words) == 1 and not self.missing:
             return "it is the same text in each row"
         if len(self.words) > MOST_CATEGORIES:

@@ -53,7 +53,8 @@ AHEAD = 2
 """Messages that the leader is ahead of the answers it has taken."""
 SPAN = 1 << 16
 """Slots of the table in one secure sum, and labels in one message."""
-MOST = 1 << 32
+MOST = 1 << 27
+"""Ids of one party: more would not fit into memory here."""
 LEAST_CAPACITY = 64
 LABEL_BYTES = 16
 
@@ -251,8 +252,9 @@ class Intersection:
         return prg.derive_key(self._order_key, self._ids[row].hex())
 
     def _tell_progress(self, number: int) -> None:
-        span = self._stretches(self.largest)[number]
-        self._advance(span.stop - span.start)
+        rounds = -(-self.largest // CHUNK)
+        done = [self.largest * place // rounds for place in (number, number + 1)]
+        self._advance(done[1] - done[0])
 
     def _refuse_few(self, matched: int) -> None:
         if matched < self._least:
@@ -277,8 +279,7 @@ class Intersection:
         return self._mesh.recv_array(peer, tag, np.uint8, (count, POINT_BYTES))
 
     def _labels(self) -> Array:
-        parts = list(self._label_messages())
-        return np.concatenate(parts)
+        return np.concatenate(list(self._label_messages()))
 
     def _label_messages(self) -> Iterator[Array]:
         size = SPAN
