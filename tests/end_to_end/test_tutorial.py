@@ -1,9 +1,9 @@
 """The page docs/tutorial-between-organisations.md, executed: one folder and terminal per party.
 
 ``python`` blocks run in the common folder; ``toml`` blocks are written to the file in their title;
-``console`` blocks run in the folder of the party in their title. A command that ends in ``&`` stays,
-and is waited for until it is ready. What a page shows a command to answer, if it can be the same
-twice, must be answered.
+``console`` blocks run in the folder of the party in their title. A command that ends in ``&`` stays
+and is waited for until it is ready. What a page shows as an answer, if every walk prints it, must
+be answered.
 """
 
 from __future__ import annotations
