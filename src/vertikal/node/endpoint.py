@@ -14,13 +14,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
 from vertikal.node.files import write_whole
-from vertikal.node.openapi import description
+from vertikal.node.openapi import MOST_VERSIONS, description
 from vertikal.node.party_file import Http
 
 Predict = Callable[[str, tuple[str, ...], bool | None, int | None], list[dict[str, Any]]]
@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model: str
     ids: tuple[str, ...]
-    version: int | None = None
+    version: Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSIONS)] | None = None
     unknown: Literal["reject", "degraded"] | None = None
 
 
@@ -120,7 +120,7 @@ class Endpoint:
         self.port = 0
 
     def start(self) -> None:
-        """Listen; returns when requests are taken."""
+        """Listen; a request may come as soon as this returns."""
         try:
             import uvicorn
         except ModuleNotFoundError:
@@ -132,6 +132,8 @@ class Endpoint:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host.strip("[]"), int(port)))
+            # From here on connections wait in line until the server takes them.
+            listening.listen(64)
         except OSError as error:
             listening.close()
             raise InputError(

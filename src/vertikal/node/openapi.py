@@ -6,6 +6,8 @@ from typing import Any
 
 from vertikal.version import __version__
 
+MOST_VERSIONS = 1_000_000
+
 _REQUEST = {
     "type": "object",
     "required": ["model", "ids"],
@@ -20,8 +22,8 @@ _REQUEST = {
         },
         "version": {
             "type": ["integer", "null"],
-            "minimum": -(2**63),
-            "maximum": 2**63 - 1,
+            "minimum": 1,
+            "maximum": MOST_VERSIONS,
             "description": "Version of the model; the newest by default.",
         },
         "unknown": {

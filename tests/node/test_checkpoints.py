@@ -1,0 +1,62 @@
+"""Checkpoints: whole blocks or none, one secret for all runs; limits that outlive a process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertikal.errors import InputError
+from vertikal.node.checkpoints import Checkpoints
+from vertikal.node.differencing import least_difference
+from vertikal.node.limits import DailyLimit
+
+
+def test_a_secret_is_drawn_once(tmp_path):
+    draws = iter([b"first", b"second"])
+    assert Checkpoints(tmp_path / "job").secret(lambda: next(draws)) == b"first"
+    assert Checkpoints(tmp_path / "job").secret(lambda: next(draws)) == b"first"
+
+
+def test_blocks_come_back_and_damaged_ones_count_as_not_there(tmp_path):
+    kept = Checkpoints(tmp_path / "job")
+    blocks = np.arange(12, dtype=np.uint16).reshape(3, 4)
+    for number, block in enumerate(blocks):
+        kept.keep("phases", number, block)
+    assert kept.finished("phases") == 3
+    found = np.zeros(4, np.uint16)
+    kept.restore("phases", 1, found)
+    assert (found == blocks[1]).all()
+    path = tmp_path / "job" / "phases-000001"
+    assert path.stat().st_mode & 0o777 == 0o600
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    assert kept.finished("phases") == 1
+    kept.clear()
+    assert not (tmp_path / "job").exists()
+
+
+def test_rows_of_a_day_outlive_the_process(tmp_path):
+    DailyLimit(tmp_path / "rows", 10).spend(7)
+    again = DailyLimit(tmp_path / "rows", 10)
+    with pytest.raises(InputError, match="4 rows asked for, 7 of 10 a day are used"):
+        again.spend(4)
+    again.spend(3)
+    (tmp_path / "rows").write_text("2001-01-01 10")
+    again.spend(10)
+
+
+def test_the_closest_other_intersection_counts(tmp_path):
+    def marks(*numbers):
+        return {number.to_bytes(8, "big") for number in numbers}
+
+    def write(digest, found):
+        (tmp_path / f"{b'people'.hex()}-{digest}").write_bytes(b"".join(sorted(found)))
+
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) is None
+    write("b" * 16, marks(1, 2, 3))
+    write("c" * 16, marks(1, 2, 3, 4, 5))
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) == 2
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 9)) == 2
+    assert least_difference(tmp_path, "other", "a" * 16, marks(1)) is None
+    assert least_difference(tmp_path, "people", "c" * 16, marks(1, 2, 3)) is None
