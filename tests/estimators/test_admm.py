@@ -67,10 +67,31 @@ def test_private_training_learns_and_reports_what_it_spent():
         assert spent[0].epsilon < 0.5 * spent[-1].epsilon
         assert spent[-1].delta == 1e-4
     assert all(math.isnan(entry.objective) for entry in model.rounds_)
+    assert model.report_.releases()[0][:2] == (1, "party1")
+    assert re.search(r"^10 +party2 +30(\.\d+)? +0\.0001$", str(model.report_), re.MULTILINE)
+    assert "<tr><td>10</td><td>party2</td><td>30</td>" in model.report_._repr_html_()
     assert "progress" not in {d.name for d in model.ledger_.disclosures()}
     for shard in model.shards_.values():
         assert np.linalg.norm(shard.coefficients) <= 3.0 * (1 + 1e-9)
     assert model.score(X, Y) > 0.75
+
+
+def test_progress_says_what_is_spent():
+    seen = []
+
+    class Notes:
+        def begin(self, party, stage, total): ...
+
+        def advance(self, party, stage, amount, note):
+            seen.append((party, note))
+
+        def end(self, party, stage, seconds): ...
+
+    ADMMClassifier(2, privacy=PRIVATE, max_rounds=2, verbose=Notes()).fit(X, Y)
+    notes = [note for party, note in seen if party == "party2" and note]
+    assert len(notes) == 2
+    assert re.fullmatch(r"epsilon \d+(\.\d+)? of 30", notes[0])
+    assert notes[1] == "epsilon 30 of 30"
 
 
 def test_noise_is_fresh_even_with_a_fixed_random_state():

@@ -200,13 +200,21 @@ def _rounds(
             news = centre.step(release.opened(total), opened)  # lines 10 and 11, by (7) and (8)
             if centre.converged or (round_ == settings.max_rounds and bound is None):
                 news = np.empty((0, settings.outputs))
-        party.clock.advance(1, "" if centre is None else centre.note())
+        party.clock.advance(1, _note(centre, noise, round_))
         shared = _pull(party, news, shape)  # lines 12 and 3
         if not shared.size:
             break
     if bound is not None:
         x = private_step(own, shared, x)  # what was learned last; it stays here, and costs nothing
     return x, centre, round_
+
+
+def _note(centre: CentralNode | None, noise: Noise | None, round_: int) -> str:
+    """What the progress shows beside a round."""
+    parts = [] if centre is None else [centre.note()]
+    if noise is not None:
+        parts.append(f"epsilon {noise.spent(round_).epsilon:.3g} of {noise.privacy.epsilon:g}")
+    return ", ".join(parts)
 
 
 def _pull(party: Party, news: Array | None, shape: tuple[int, int]) -> Array:

@@ -46,7 +46,8 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     privacy : None, or a mapping
         "epsilon" and "delta": the total that each party spends in ``max_rounds`` rounds, for any
         one of its rows. "bound": the largest length of x_m (default 4). "mechanism": "row", or
-        "paper" to reproduce the published noise, which protects nothing.
+        "paper" to reproduce the published noise, which protects nothing. Labels and weights are
+        not covered: every party learns them.
     budget_files : None, or a mapping of parties to paths
         Each owner's file (`vertikal.privacy.budget.BudgetFile`); a job beyond it is refused there.
     masking : "pads", "trees" or None
@@ -62,7 +63,8 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     rounds_ : per round the primal and dual residual, V (one round later) and the objective
     privacy_spent_ : by party and round, (ε, δ) so far: tight, and by the paper's composition
     assumptions_ : by party, which items of the convergence proof's assumption hold
-    ledger_, report_, shards_, penalty_, rho_, n_iter_, objective_, columns_, settings_
+    report_ : seconds and bytes; with privacy also what each release has cost
+    ledger_, shards_, penalty_, rho_, n_iter_, objective_, columns_, settings_
 
     Examples
     --------
@@ -129,9 +131,8 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
 class ADMMRegressor(RegressorMixin, SharingEstimator):
     """Linear or additive regression over columns of several parties, by ADMM sharing.
 
-    Parameters and attributes are those of `ADMMClassifier`, without classes and without privacy
-    (targets are not bounded); the loss is "square". The label party standardises the targets, and
-    predictions come back in their own unit.
+    Parameters and attributes are those of `ADMMClassifier`, without classes; the loss is "square".
+    The label party standardises the targets, and predictions come back in their own unit.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""The report of a run: seconds and bytes by stage and party."""
+"""The report of a run: seconds and bytes by stage and party, and what of privacy was spent."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from vertikal.algorithms.admm_noise import Spent
 from vertikal.clock import Stage
 
 
@@ -14,11 +15,13 @@ class Report:
     """Where time and bytes went.
 
     ``stages`` has one entry per stage and party; ``wall`` is the time from start to end. The
-    seconds of a party include its waiting for others.
+    seconds of a party include its waiting for others. ``spent`` has, by party, what its
+    releases cost where there was a privacy budget.
     """
 
     stages: Mapping[str, Mapping[str, Stage]]
     wall: float
+    spent: Mapping[str, tuple[Spent, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, by_party: Mapping[str, Mapping[str, Stage]], wall: float) -> Report:
@@ -67,7 +70,21 @@ class Report:
         lines.append(
             f"{'in all':<12} {'':<16} {self.wall:>9.3f} {sum(self.bytes_sent.values()):>14,}"
         )
+        if self.spent:
+            lines += ["", f"{'release':<12} {'party':<16} {'epsilon':>9} {'delta':>14}"]
+        lines += [
+            f"{release:<12} {party:<16} {epsilon:>9.4g} {delta:>14g}"
+            for release, party, epsilon, delta in self.releases()
+        ]
         return "\n".join(lines)
+
+    def releases(self) -> list[tuple[int, str, float, float]]:
+        """(release, party, ε so far, δ), release by release."""
+        return sorted(
+            (entry.round, party, entry.epsilon, entry.delta)
+            for party, entries in self.spent.items()
+            for entry in entries
+        )
 
     def _repr_html_(self) -> str:
         body = "".join(
@@ -75,7 +92,18 @@ class Report:
             f"<td>{seconds:.3f}</td><td>{size:,}</td></tr>"
             for stage, party, seconds, size in self.rows()
         )
-        return (
+        page = (
             "<table><thead><tr><th>stage</th><th>party</th><th>seconds</th><th>bytes sent</th></tr>"
             f"</thead><tbody>{body}</tbody></table>"
+        )
+        if not self.spent:
+            return page
+        body = "".join(
+            f"<tr><td>{release}</td><td>{html.escape(party)}</td>"
+            f"<td>{epsilon:.4g}</td><td>{delta:g}</td></tr>"
+            for release, party, epsilon, delta in self.releases()
+        )
+        return (
+            f"{page}<table><thead><tr><th>release</th><th>party</th><th>epsilon</th><th>delta</th>"
+            f"</tr></thead><tbody>{body}</tbody></table>"
         )

@@ -6,6 +6,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy.typing as npt
@@ -117,6 +118,7 @@ class SharingEstimator(FederatedEstimator):
         self.assumptions_ = {name: shard.assumptions for name, shard in self.shards_.items()}
         if settings.privacy is not None:
             self.privacy_spent_ = {name: shard.spent for name, shard in self.shards_.items()}
+            self.report_ = replace(self.report_, spent=self.privacy_spent_)
         elif not leader.converged:
             warnings.warn(
                 f"not converged to tolerance {settings.tolerance:g} in {self.n_iter_} rounds; "
