@@ -220,7 +220,7 @@ class Assembly:
             raise WireError(
                 f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
             )
-        self._body[self._filled : end] = np.frombuffer(piece, np.uint8)
+        self._body.data[self._filled : end] = piece
         self._filled = end
 
     def frame(self) -> wire.Frame:
