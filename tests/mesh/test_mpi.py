@@ -138,7 +138,7 @@ def test_stopping_does_not_wait_for_a_frozen_party():
     began = time.monotonic()
     with ends["b"]._changed:
         ends["a"].stop()
-    assert time.monotonic() - began < 8.0
+    assert time.monotonic() - began < 20.0
     cleanup()
 
 
