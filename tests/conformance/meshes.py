@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import pytest
 
 from tests.conformance.networks import direct_network, network
+from tests.conformance.ranks import MPIEXEC, mpi_ranks
 from tests.conformance.worlds import mpi_in_threads
 from vertikal.mesh import Mesh, RecordingMesh, Tape, local_meshes
 from vertikal.mesh.local import CAPACITY
@@ -54,21 +56,36 @@ MESHES: list[tuple[str, Factory]] = [
     ("network", network),
     ("network, all listening", direct_network),
     ("mpi in threads", mpi_in_threads),
+    ("mpi ranks", mpi_ranks),
 ]
 
-every_mesh = pytest.mark.parametrize(
-    "factory", [pytest.param(factory, id=name) for name, factory in MESHES]
+without_mpi = pytest.mark.skipif(
+    not MPIEXEC.exists() or importlib.util.find_spec("mpi4py") is None,
+    reason="no mpi4py, or no mpiexec next to this Python",
 )
-every_mesh_often = pytest.mark.parametrize(
-    "factory",
-    [
-        # A link for each pair, dozens of times: nothing that one relay does not show as well.
-        pytest.param(
-            factory, id=name, marks=[pytest.mark.slow] if factory is direct_network else []
-        )
-        for name, factory in MESHES
-    ],
-)
+
+
+def _meshes(slow: Sequence[Factory]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "factory",
+        [
+            pytest.param(
+                factory,
+                id=name,
+                marks=[
+                    *([pytest.mark.slow] if factory in slow else []),
+                    *([without_mpi] if factory is mpi_ranks else []),
+                ],
+            )
+            for name, factory in MESHES
+        ],
+    )
+
+
+# Real ranks are many processes; `end_to_end/test_mpi` has some of it for every day.
+every_mesh = _meshes(slow=[mpi_ranks])
+# A link for each pair, dozens of times: nothing that one relay does not show as well.
+every_mesh_often = _meshes(slow=[mpi_ranks, direct_network])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from vertikal.mesh.collectives import SHAPES, broadcast, edges, host, reduce
 pytestmark = every_mesh_often
 
 NAMES = ("ada", "bo", "cleo", "dan", "eve", "fay", "gil", "hal")
+# Sixteen are in `test_meshes.test_every_number_of_parties`.
 every_shape = pytest.mark.parametrize("shape", list(SHAPES))
 
 

@@ -11,12 +11,13 @@ import pytest
 from tests.conformance.meshes import connected, every_mesh
 from tests.conformance.running import join, run, start
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped, WireError
-from vertikal.mesh import wire
+from vertikal.mesh import collectives, wire
+from vertikal.mesh.packets import CHUNK
 
 pytestmark = every_mesh
 
 SHAPES = [(), (0,), (1,), (7,), (3, 0), (2, 3), (2, 3, 4), (2, 1, 3, 2), (0, 2, 0, 3)]
-PROMPT = 5.0
+PROMPT = 20.0
 """Seconds within which a wait that cannot succeed has ended, where its deadline is far away."""
 
 
@@ -147,6 +148,45 @@ def test_many_to_one(factory):
     with connected(factory, names) as ends:
         got = run(ends, program).unwrap()["a"]
     assert got == [[(ord(peer), i) for i in range(20)] for peer in names[1:]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, CHUNK - 200, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_messages_of_every_size_pass_both_ways(factory, size):
+    """Also those that end just before, at and after the edge of a chunk."""
+    sent = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    with connected(factory, "abc") as ends:
+        for sender, receiver in (("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")):
+            ends[sender].send(receiver, "x", sent)
+            assert_same(ends[receiver].recv(sender, "x"), sent)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(count, marks=[] if count in (2, 5, 16) else [pytest.mark.slow])
+        for count in range(2, 17)
+    ],
+)
+def test_every_number_of_parties(factory, count):
+    """Everybody writes to everybody, and sums and news travel along every shape."""
+    names = tuple(f"party {i}" for i in range(count))
+
+    def program(mesh):
+        mine = names.index(mesh.me)
+        for peer in mesh.peers:
+            mesh.send(peer, "x", np.array([mine, names.index(peer)], np.uint16))
+        got = [mesh.recv(peer, "x").tolist() for peer in mesh.peers]
+        assert got == [[names.index(peer), mine] for peer in mesh.peers]
+        totals = []
+        for shape in collectives.SHAPES:
+            node = collectives.SHAPES[shape](names)
+            total = collectives.reduce(mesh, np.array([2**mine], np.uint32), node, shape)
+            totals.append(int(collectives.broadcast(mesh, total, node, f"news/{shape}")[0]))
+        return totals
+
+    with connected(factory, names, deadline=60.0) as ends:
+        got = run(ends, program).unwrap()
+    assert got == dict.fromkeys(names, [2**count - 1] * 3)
 
 
 @pytest.mark.parametrize(

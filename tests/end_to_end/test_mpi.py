@@ -1,25 +1,47 @@
-"""The MPI mesh under a real mpiexec, one process per party."""
+"""The MPI mesh under a real mpiexec, one process per party.
+
+The whole conformance suite runs on real ranks with the slow tests (`tests/conformance`, "mpi
+ranks"); here is enough of it for every day.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mpi4py")
+from tests.conformance import test_collectives as collectives
+from tests.conformance import test_meshes as suite
+from tests.conformance.meshes import without_mpi
+from tests.conformance.ranks import AS_ROOT, MPIEXEC, OPTIONS, ROOT, mpi_ranks
 
-from tests.end_to_end.ranks import CHECKS
+pytestmark = without_mpi
 
-ROOT = Path(__file__).parents[2]
-MPIEXEC = Path(sys.executable).with_name("mpiexec")
-# More ranks than cores must not starve each other; and a container's user is root.
-OPTIONS = ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+EVERY_DAY = [
+    suite.test_messages_under_one_tag_keep_their_order,
+    suite.test_tags_do_not_disturb_one_another,
+    suite.test_a_missed_deadline_names_who_what_and_since_when,
+    suite.test_a_failing_party_ends_the_waits_of_all_others,
+    suite.test_what_was_sent_before_a_failure_can_still_be_read,
+    suite.test_a_fast_sender_waits_for_its_receiver,
+    collectives.test_many_rounds_along_changing_trees_do_not_mix,
+]
 
-pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec next to this Python")
+
+@pytest.mark.parametrize("check", EVERY_DAY, ids=lambda check: check.__name__.removeprefix("test_"))
+def test_real_ranks(check):
+    check(mpi_ranks)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float64"])
+def test_real_ranks_carry_arrays(dtype):
+    suite.test_arrays_of_every_dtype_and_shape_arrive_as_they_were(mpi_ranks, dtype)
+
+
+def test_real_ranks_carry_large_messages():
+    suite.test_a_large_message_passes(mpi_ranks, 8)
 
 
 def mpiexec(ranks, *command, timeout=120):
@@ -34,19 +56,11 @@ def mpiexec(ranks, *command, timeout=120):
     )
 
 
-@pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 8))])
-def test_ranks_pass_every_check(ranks):
-    done = mpiexec(ranks, "-m", "tests.end_to_end.ranks")
-    assert done.returncode == 0, done.stdout + done.stderr
-    passed = [line for line in done.stdout.splitlines() if line.startswith("passed")]
-    assert passed == [f"passed {check.__name__}" for check in CHECKS]
-
-
 def test_a_rank_that_raises_ends_the_job_with_its_error_shown(tmp_path):
     (tmp_path / "a.csv").write_text("u,y\n1,0\n2,1\n3,0\n")
     (tmp_path / "job.toml").write_text(
         '[parties.a]\ntable = "a.csv"\nlabel = "y"\n[parties.b]\ntable = "gone.csv"\n'
     )
-    done = mpiexec(2, "-m", "vertikal", "run", str(tmp_path / "job.toml"), timeout=60)
+    done = mpiexec(2, "-m", "vertikal", "run", str(tmp_path / "job.toml"))
     assert done.returncode != 0
     assert "table of b: 'gone.csv' cannot be read" in done.stderr

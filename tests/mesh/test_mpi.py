@@ -107,7 +107,7 @@ def test_a_large_frame_to_a_party_that_hangs_has_a_deadline_and_is_given_up_whol
             ends["b"]._changed,
             pytest.raises(DeadlineExceeded, match=r"nothing from b for room for 'x'"),
         ):
-            ends["a"].send("b", "x", np.zeros(20 << 20, np.uint8))
+            ends["a"].send("b", "x", np.zeros(40 << 20, np.uint8))
         assert ends["a"].moved() == (0, 0)
         ends["a"].send("b", "x", np.full(5, 7, np.uint8))
         assert ends["b"].recv("a", "x", 5.0).tolist() == [7] * 5
@@ -138,7 +138,7 @@ def test_stopping_does_not_wait_for_a_frozen_party():
     began = time.monotonic()
     with ends["b"]._changed:
         ends["a"].stop()
-    assert time.monotonic() - began < 8.0
+    assert time.monotonic() - began < 20.0
     cleanup()
 
 

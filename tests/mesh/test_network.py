@@ -47,6 +47,8 @@ from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Identity
 
 QUICK = Timing(heartbeat=0.1, silence=0.6, patience=1.5)
+"""Gives up soon: for tests about giving up."""
+STEADY = Timing(heartbeat=0.1, silence=0.6, patience=60.0)
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def parties(names, addresses=None, **options):
 @contextmanager
 def behind_proxy(names=("a", "b", "c"), behind=("b",), **options):
     """The first party listens; those ``behind`` reach it through a proxy."""
-    timing = options.pop("timing", QUICK)
+    timing = options.pop("timing", STEADY)
     addresses = star_of(names)
     port = int(addresses[names[0]].rpartition(":")[2])
     with ExitStack() as stack:
@@ -127,8 +129,12 @@ def test_cut_links_lose_repeat_and_reorder_nothing(sender, receiver):
         stop = threading.Event()
 
         def cutting():
-            while not stop.wait(0.12):
-                proxy.cut()
+            last = proxy.passed
+            while not stop.wait(0.01):
+                # However slow the machine is, something gets through between two cuts.
+                if proxy.passed > last + 300_000:
+                    proxy.cut()
+                    last = proxy.passed
 
         thread = start("cutting", cutting)
         got = stream_of(ends, sender, receiver, 60, 20_000, pause=0.01)
@@ -149,37 +155,79 @@ def test_a_link_cut_in_the_middle_of_a_chunk():
     assert np.array_equal(got["c"], sent)
 
 
-def test_bytes_changed_on_the_way_are_noticed_by_tls_and_nothing_is_lost():
+class Once:
+    """Spoils one large piece of what travels, in a way of its own."""
+
+    def __init__(self, way):
+        self.way, self.held, self.done = way, b"", False
+
+    def __call__(self, piece):
+        held, self.held = self.held, b""
+        if self.done or len(piece) <= 10_000:
+            return piece + held
+        self.done = True
+        match self.way:
+            case "changed":
+                return piece[:5000] + bytes([piece[5000] ^ 1]) + piece[5001:]
+            case "dropped":
+                return piece[:5000] + piece[5001:]
+            case "all dropped":
+                return b""
+            case "repeated":
+                return piece + piece
+            case "inserted":
+                return piece[:5000] + bytes(100) + piece[5000:]
+            case "swapped":
+                return piece[5000:] + piece[:5000]
+            case _:
+                # Comes out after the next piece.
+                self.held = piece
+                return b""
+
+
+@pytest.mark.parametrize(
+    "way", ["changed", "dropped", "all dropped", "repeated", "inserted", "swapped", "reordered"]
+)
+@pytest.mark.parametrize("receiver", ["a", "c"])
+def test_bytes_spoiled_on_the_way_are_noticed_by_tls_and_nothing_is_lost(way, receiver):
     sent = np.arange(1 << 18, dtype=np.uint64)
     with behind_proxy() as (ends, proxy):
-        spoiled = []
+        proxy.spoil = Once(way)
+        program = {
+            "b": lambda m: m.send(receiver, "x", sent),
+            receiver: lambda m: m.recv("b", "x"),
+        }
+        got = run(ends, program).unwrap()
+        assert proxy.spoil.done
+        assert stream_of(ends, "b", receiver, 3) == [0, 1, 2]
+    assert np.array_equal(got[receiver], sent)
 
-        def spoil(piece):
-            if len(piece) > 10_000 and not spoiled:
-                spoiled.append(len(piece))
-                return piece[:5000] + bytes([piece[5000] ^ 1]) + piece[5001:]
-            return piece
 
-        proxy.spoil = spoil
+def test_a_slow_and_distant_link_only_takes_longer():
+    """50 ms each way, 20 Mb/s: nothing is given up, nothing is lost."""
+    sent = np.arange(1 << 16, dtype=np.uint64)
+    with behind_proxy(delay=0.05, rate=2.5e6) as (ends, proxy):
+        began = time.monotonic()
         got = run(
-            ends, {"b": lambda m: m.send("a", "x", sent), "a": lambda m: m.recv("b", "x")}
+            ends, {"b": lambda m: m.send("c", "x", sent), "c": lambda m: m.recv("b", "x")}
         ).unwrap()
-        assert spoiled
-    assert np.array_equal(got["a"], sent)
+        assert time.monotonic() - began > sent.nbytes / 2.5e6
+        assert proxy.cuts == 0
+    assert np.array_equal(got["c"], sent)
 
 
 def test_a_party_whose_link_stays_broken_is_given_up_by_name():
-    with behind_proxy() as (ends, proxy):
+    with behind_proxy(timing=QUICK) as (ends, proxy):
         ends["b"].doing = "phases"
         time.sleep(0.3)
         proxy.refusing = True
         proxy.cut()
         began = time.monotonic()
         errors = run(
-            ends, {"a": lambda m: m.recv("b", "x", 15.0), "c": lambda m: m.recv("b", "y", 15.0)}
+            ends, {"a": lambda m: m.recv("b", "x", 40.0), "c": lambda m: m.recv("b", "y", 40.0)}
         ).errors
         took = time.monotonic() - began
-    assert 1.0 < took < 6.0
+    assert 1.0 < took < 30.0
     # The first to give up tells the other; both are about b.
     first = next(iter(errors.values()))
     assert isinstance(first, PeerStopped)
@@ -200,8 +248,10 @@ def test_a_frozen_party_is_noticed_and_may_come_back():
             with pytest.raises(DeadlineExceeded, match="b is connected but silent for") as caught:
                 ends["c"].recv("b", "x", 0.2)
             assert "doing solve" in str(caught.value)
-        time.sleep(0.4)
-        assert ends["c"].status()["b"].link == "up"
+        until = time.monotonic() + 20.0
+        while ends["c"].status()["b"].link != "up":
+            assert time.monotonic() < until
+            time.sleep(0.05)
         assert stream_of(ends, "b", "c", 3) == [0, 1, 2]
 
 
@@ -310,7 +360,7 @@ def test_a_sender_behind_a_relay_cannot_write_in_anothers_name():
 
 
 def refused(kind, name, addresses, security, match, **options):
-    options = {"job": "job", "version": "1", "deadline": 10.0, **options}
+    options = {"job": "job", "version": "1", "deadline": 30.0, **options}
     mesh = NetworkMesh(name, addresses, security, **options)
     began = time.monotonic()
     try:
@@ -320,7 +370,7 @@ def refused(kind, name, addresses, security, match, **options):
             mesh.send(mesh.peers[0], "x", {})
     finally:
         mesh.stop(0.0)
-    assert time.monotonic() - began < 8.0
+    assert time.monotonic() - began < 30.0
 
 
 def test_an_unknown_certificate_is_refused_on_both_sides():
@@ -407,7 +457,7 @@ def test_a_listening_party_that_is_started_again_has_lost_its_part():
         crash(ends.pop("a"))
         ends["a"] = end("a", addresses, timing=QUICK)
         with pytest.raises(PeerStopped, match="b: a was started again and has lost its part"):
-            ends["b"].recv("a", "x", 8.0)
+            ends["b"].recv("a", "x", 30.0)
 
 
 def test_the_second_party_on_a_port_is_told_so():
@@ -447,10 +497,10 @@ def test_another_federation_file_is_refused():
     a = end("a", addresses)
     stranger = {**certificates("ab"), "c": Identity.create("c").certificate}
     security = Credentials(identity("b"), stranger)
-    b = NetworkMesh("b", {**addresses, "c": None}, security, job="job", version="1", deadline=10.0)
+    b = NetworkMesh("b", {**addresses, "c": None}, security, job="job", version="1", deadline=30.0)
     try:
         with pytest.raises(AgreementError, match=r"a: federation \(names and fingerprints\) is"):
-            a.recv("b", "x", 8.0)
+            a.recv("b", "x", 30.0)
     finally:
         a.stop(0.0)
         b.stop(0.0)
@@ -522,18 +572,18 @@ def test_stopping_waits_until_the_others_have_everything():
     began = time.monotonic()
     got = run(ends, program).unwrap()["c"]
     assert np.array_equal(got, sent)
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0
 
 
 def test_stopping_does_not_wait_for_a_party_that_is_gone():
-    with behind_proxy() as (ends, proxy):
+    with behind_proxy(timing=QUICK) as (ends, proxy):
         proxy.refusing = True
         proxy.cut()
         ends["a"].send("b", "x", np.zeros(10))
         began = time.monotonic()
         ends["c"].stop()
         ends["a"].stop()
-        assert time.monotonic() - began < 6.0
+        assert time.monotonic() - began < 30.0
 
 
 def raw_call(addresses, name, names="abc"):

@@ -30,6 +30,14 @@ def whole(into, frame):
     return came
 
 
+def test_a_packet_is_put_together_when_it_is_written():
+    array = np.arange(8, dtype=np.uint8)
+    packet = packets.Cut.of(b"head", array.data, b"")
+    assert len(packet) == 12
+    assert packets.whole(packet) == b"head" + array.tobytes()
+    assert packets.whole(b"ready") == b"ready"
+
+
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 200, CHUNK, CHUNK + 1, 3 * CHUNK, 5 * CHUNK + 17])
 def test_a_frame_of_any_size_passes_in_chunks(size):
     sent = wire.frame("a", "b", "x", np.arange(size, dtype=np.uint64).astype(np.uint8))

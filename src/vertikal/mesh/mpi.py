@@ -16,6 +16,7 @@ from vertikal.errors import InputError, WireError
 from vertikal.mesh import packets
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
+from vertikal.mesh.packets import Ready
 from vertikal.mesh.security import NoSecurity
 
 _TAG = 7
@@ -96,8 +97,8 @@ class MpiMesh(PacketMesh):
             timing=timing,
         )
         self._world = world
-        self._urgent: deque[tuple[int, bytes]] = deque()
-        self._data: deque[tuple[int, bytes]] = deque()
+        self._urgent: deque[tuple[int, Ready]] = deque()
+        self._data: deque[tuple[int, Ready]] = deque()
         self._wake = threading.Event()
         self._heart.start()
         self._mover = threading.Thread(target=self._move, name=f"{self.me} moves", daemon=True)
@@ -105,7 +106,7 @@ class MpiMesh(PacketMesh):
         for peer in self.peers:
             self._greet(peer)
 
-    def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
+    def _post(self, peer: str, packet: Ready, *, urgent: bool) -> None:
         queue = self._urgent if urgent else self._data
         queue.append((self._pairs[peer].place, packet))
         self._wake.set()
@@ -119,7 +120,8 @@ class MpiMesh(PacketMesh):
                 until = time.monotonic() + _DRAIN
             busy = False
             while queue := self._urgent or self._data:
-                pending.append(self._world.post(*queue.popleft()))
+                rank, packet = queue.popleft()
+                pending.append(self._world.post(rank, packets.whole(packet)))
                 busy = True
             pending = [request for request in pending if not self._world.done(request)]
             if (came := self._world.poll()) is not None:

@@ -16,7 +16,7 @@ from vertikal.mesh.addresses import check_address
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
-from vertikal.mesh.packets import NOTICE, Notice
+from vertikal.mesh.packets import NOTICE, Notice, Ready
 from vertikal.mesh.security import NetworkSecurity
 
 RELAY_CAPACITY = 256 << 20
@@ -181,7 +181,7 @@ class NetworkMesh(PacketMesh):
                     head = packets.pack_head(NOTICE, 0, self._place, place, 0)
                     link.outbox.put(head + body, urgent=True)
 
-    def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
+    def _post(self, peer: str, packet: Ready, *, urgent: bool) -> None:
         link = self._links.get(peer if peer in self._direct else self.relay)
         if link is not None:
             link.outbox.put(packet, urgent=urgent)

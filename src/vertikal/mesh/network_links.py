@@ -19,7 +19,7 @@ import msgspec
 
 from vertikal import errors
 from vertikal.errors import IdentityError, InputError, MeshError, VertikalError, WireError
-from vertikal.mesh.packets import MAX_PACKET
+from vertikal.mesh.packets import CHUNK, MAX_PACKET, Ready, whole
 from vertikal.mesh.security import NetworkSecurity
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
@@ -39,9 +39,11 @@ FLUSH = 1.0
 EXPLAIN_AFTER = 3
 """Failed attempts after which TLS itself is asked for the reason."""
 
-_OPTIONS = [
+OPTIONS = [
     ("grpc.max_receive_message_length", MAX_PACKET),
     ("grpc.max_send_message_length", MAX_PACKET),
+    # A chunk arrives in one piece or two, and not in sixty-four.
+    ("grpc.http2.max_frame_size", CHUNK),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.so_reuseport", 0),
     ("grpc.enable_retries", 0),
@@ -72,12 +74,12 @@ class Outbox:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._urgent: deque[bytes] = deque()
-        self._data: deque[bytes] = deque()
+        self._urgent: deque[Ready] = deque()
+        self._data: deque[Ready] = deque()
         self._bytes = 0
         self._closed = False
 
-    def put(self, packet: bytes, *, urgent: bool, limit: int | None = None) -> None:
+    def put(self, packet: Ready, *, urgent: bool, limit: int | None = None) -> None:
         """Add a packet; with a ``limit``, wait while more bytes than that lie here."""
         with self._changed:
             while limit is not None and self._bytes > limit and not self._closed:
@@ -112,7 +114,7 @@ class Outbox:
                 packet = (self._urgent or self._data).popleft()
                 self._bytes -= len(packet)
                 self._changed.notify_all()
-            yield packet
+            yield whole(packet)
 
 
 class Link:
@@ -156,7 +158,7 @@ class Listener:
         self._plaintext = plaintext
         # A stream occupies a thread; an old one may not have ended when its successor comes.
         self._pool = ThreadPoolExecutor(4 * len(owner.parties), f"{owner.me} accepts")
-        self._server = grpc.server(self._pool, options=_OPTIONS)
+        self._server = grpc.server(self._pool, options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         generic = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
         self._server.add_generic_rpc_handlers((generic,))
@@ -264,14 +266,14 @@ class Dialler:
 
     def _channel(self) -> grpc.Channel:
         if self._plaintext:
-            return grpc.insecure_channel(self._address, _OPTIONS)
+            return grpc.insecure_channel(self._address, OPTIONS)
         credentials = grpc.ssl_channel_credentials(
             self._security.trusted_pem((self._peer,)),
             self._security.private_pem(),
             self._security.certificate_pem(),
         )
         name = ("grpc.ssl_target_name_override", self._security.server_name(self._peer))
-        return grpc.secure_channel(self._address, credentials, [*_OPTIONS, name])
+        return grpc.secure_channel(self._address, credentials, [*OPTIONS, name])
 
     def _talk(self, channel: grpc.Channel) -> MeshError | None:
         """One stream from its greeting to its end; the error if there must not be another one."""

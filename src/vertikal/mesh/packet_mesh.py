@@ -13,16 +13,8 @@ import threading
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from vertikal.errors import (
-    DeadlineExceeded,
-    InputError,
-    MeshError,
-    SecrecyError,
-    WireError,
-)
+from vertikal.errors import InputError, MeshError, SecrecyError, WireError
 from vertikal.mesh import packets
 from vertikal.mesh.handshake import introduction, meet
 from vertikal.mesh.interface import DEADLINE, Mesh
@@ -31,29 +23,23 @@ from vertikal.mesh.packets import (
     DATA,
     HELLO,
     MAX_TEXT,
-    MAX_WAITS,
     STATE,
+    Cut,
     Hello,
     Packet,
+    Ready,
     State,
-    Waiting,
 )
-from vertikal.mesh.pairs import WINDOW, Pair
+from vertikal.mesh.pairs import REPORT, WINDOW, Pair
 from vertikal.mesh.security import Security
-from vertikal.mesh.standing import Standing, Wait, chain, doom_of, standing_of
+from vertikal.mesh.standing import Standing, Wait
+from vertikal.mesh.waiting import Timing, WaitingRoom
 from vertikal.mesh.wire import PROTOCOL_VERSION, Frame
+
+__all__ = ["CAPACITY", "PacketMesh", "Timing"]
 
 CAPACITY = 64 << 20
 """Bytes of frames that may lie between two programs before the sender waits."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds: between heartbeats, until silence is remarkable, until a broken link is given up."""
-
-    heartbeat: float = 1.0
-    silence: float = 10.0
-    patience: float = 30.0
 
 
 class PacketMesh(Mesh):
@@ -75,15 +61,13 @@ class PacketMesh(Mesh):
         super().__init__(me, parties, deadline)
         if capacity < 1:
             raise InputError.of("capacity", "a positive number of bytes", capacity)
-        self.timing = timing
         self.doing = ""
         """What this party is doing, in a word or two; the others are told."""
+        packets.prepare_memory()
         self._security = security
         self._capacity = capacity
         self._session = os.urandom(16)
-        self._changed = threading.Condition()
         self._boxes: dict[tuple[str, str], deque[Frame]] = {}
-        self._waits: dict[int, Wait] = {}
         self._ended, self._reason = "", ""
         self._stopped = threading.Event()
         self._place = parties.index(me)
@@ -93,6 +77,8 @@ class PacketMesh(Mesh):
             for place, name in enumerate(parties)
             if name != me
         }
+        self._room = WaitingRoom(me, self._pairs, timing, self._excused)
+        self._changed = self._room.changed
         federation = security.digest(parties)
         for name, pair in self._pairs.items():
             hello = Hello(
@@ -109,8 +95,16 @@ class PacketMesh(Mesh):
             pair.hello = introduction(hello, security)
         self._heart = threading.Thread(target=self._beat, name=f"{me} heartbeat", daemon=True)
 
+    @property
+    def timing(self) -> Timing:
+        return self._room.timing
+
+    @timing.setter
+    def timing(self, timing: Timing) -> None:
+        self._room.timing = timing
+
     @abstractmethod
-    def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
+    def _post(self, peer: str, packet: Ready, *, urgent: bool) -> None:
         """Put a packet on its way without waiting; it may be lost if the link is down."""
 
     def _greet(self, peer: str) -> None:
@@ -166,7 +160,7 @@ class PacketMesh(Mesh):
     def _on_data(self, pair: Pair, packet: Packet) -> None:
         body: bytes | memoryview = packet.body
         if pair.channel is not None:
-            body = pair.channel.open(0, packet.number, packet.head, bytes(body))
+            body = pair.channel.open(0, packet.number, packet.head, body)
         with self._changed:
             pair.heard = time.monotonic()
             frame = pair.into.take(packet.number, packet.flags, body, self._capacity)
@@ -177,11 +171,11 @@ class PacketMesh(Mesh):
                     )
                 self._boxes.setdefault((pair.peer, frame.header.tag), deque()).append(frame)
                 self._changed.notify_all()
-            if pair.into.unreported >= WINDOW // 4:
+            if pair.into.unreported >= REPORT:
                 self._tell(pair)
 
     def _on_state(self, pair: Pair, packet: Packet) -> None:
-        body = bytes(packet.body)
+        body: bytes | memoryview = packet.body
         if pair.channel is not None:
             body = pair.channel.open(1, packet.number, packet.head, body)
         state = packets.decode(body, State)
@@ -214,7 +208,7 @@ class PacketMesh(Mesh):
             return False
 
         with self._changed:
-            self._wait_until(room, to, what, self.deadline)
+            self._room.until(room, to, what, self.deadline)
             if pair.ended:
                 return
             out.busy = True
@@ -222,17 +216,15 @@ class PacketMesh(Mesh):
         whole = False
         try:
             for flags, pieces in packets.chunks(frame):
+                head = packets.pack_head(DATA, flags, self._place, pair.place, out.next)
+                packet = Cut.of(head, *pieces)
+                if pair.channel is not None:
+                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    packet = Cut.of(head, pair.channel.seal(0, out.next, head, data))
                 with self._changed:
-                    self._wait_until(
+                    self._room.until(
                         lambda: bool(pair.ended) or out.kept_bytes < WINDOW, to, what, self.deadline
                     )
-                head = packets.pack_head(DATA, flags, self._place, pair.place, out.next)
-                if pair.channel is not None:
-                    sealed = pair.channel.seal(0, out.next, head, b"".join(pieces))
-                    packet = head + sealed
-                else:
-                    packet = b"".join((head, *pieces))
-                with self._changed:
                     out.keep(packet)
                     self._post(to, packet, urgent=False)
             whole = True
@@ -246,7 +238,7 @@ class PacketMesh(Mesh):
     def _get(self, from_: str, tag: str, timeout: float) -> Frame:
         box, pair = (from_, tag), self._pairs[from_]
         with self._changed:
-            self._wait_until(lambda: bool(self._boxes.get(box)), from_, repr(tag), timeout)
+            self._room.until(lambda: bool(self._boxes.get(box)), from_, repr(tag), timeout)
             frame = self._boxes[box].popleft()
             if not self._boxes[box]:
                 del self._boxes[box]
@@ -266,18 +258,13 @@ class PacketMesh(Mesh):
         """Tell a peer how things stand; only called with the lock held."""
         if not pair.ready:
             return
-        now = time.monotonic()
         into = pair.into
-        waits = tuple(
-            Waiting(wait.peer, wait.what[:MAX_TEXT], now - wait.since)
-            for wait in list(self._waits.values())[:MAX_WAITS]
-        )
         state = State(
             received=into.expected,
             consumed=into.consumed,
             sent=pair.out.next,
             doing=self.doing[:MAX_TEXT],
-            waits=waits,
+            waits=self._room.told(),
             ended=self._ended,
             reason=self._reason,
             knows=bool(pair.ended),
@@ -305,45 +292,20 @@ class PacketMesh(Mesh):
         """Wait until every peer has introduced itself; not needed before `send` and `recv`."""
         for name, pair in self._pairs.items():
             with self._changed:
-                self._wait_until(
+                self._room.until(
                     lambda pair=pair: pair.ready,  # type: ignore[misc]
                     name,
                     "the first contact",
                     self.deadline if timeout is None else timeout,
                 )
 
-    def _wait_until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
-        wait = Wait(peer, what, time.monotonic())
-        self._waits[threading.get_ident()] = wait
-        try:
-            while not ready():
-                standings, patience = self.status(), self.timing.patience
-                doom = doom_of(self.me, wait, self._pairs, patience, standings, self._excused)
-                if doom is not None:
-                    raise doom
-                left = wait.since + timeout - time.monotonic()
-                if left <= 0:
-                    raise DeadlineExceeded(
-                        f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
-                        f"{chain(self.me, wait, self.status())}"
-                    )
-                self._changed.wait(min(left, self.timing.heartbeat))
-        finally:
-            del self._waits[threading.get_ident()]
-
     def status(self) -> dict[str, Standing]:
         """How each peer stands, as far as this party knows: link, last sign of life, waits."""
-        now = time.monotonic()
-        with self._changed:
-            return {
-                name: standing_of(pair, now, self.timing.silence)
-                for name, pair in self._pairs.items()
-            }
+        return self._room.status()
 
     def waits(self) -> list[Wait]:
         """What this party itself waits for at this moment."""
-        with self._changed:
-            return list(self._waits.values())
+        return self._room.waits()
 
     def moved(self) -> tuple[int, int]:
         """Bytes of frames that came in and that went out so far."""

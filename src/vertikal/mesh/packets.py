@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -45,6 +46,29 @@ class Packet(NamedTuple):
     number: int
     head: bytes
     body: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A packet that is still in pieces: the body lies where it was cut from, and is not copied
+    before it is written to a link."""
+
+    pieces: tuple[bytes | memoryview, ...]
+    size: int
+
+    @classmethod
+    def of(cls, *pieces: bytes | memoryview) -> Cut:
+        return cls(pieces, sum(map(len, pieces)))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def whole(self) -> bytes:
+        return b"".join(self.pieces)
+
+
+Ready: TypeAlias = bytes | Cut
+"""A packet on its way out."""
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,6 +170,21 @@ def unpack(raw: bytes, parties: int) -> Packet:
     )
 
 
+def prepare_memory() -> None:
+    """Let the C library keep blocks of a chunk's size instead of asking the system for each.
+
+    glibc hands such blocks back when they are freed, and every chunk would cost hundreds of page
+    faults, until a larger block has come and gone once (mallopt(3), M_MMAP_THRESHOLD). No page of
+    this one is touched.
+    """
+    bytearray(24 << 20)
+
+
+def whole(packet: Ready) -> bytes:
+    """A packet as it goes over a link."""
+    return packet if isinstance(packet, bytes) else packet.whole()
+
+
 def chunks(frame: wire.Frame) -> Iterator[tuple[int, tuple[bytes | memoryview, ...]]]:
     """(flags, pieces) of each chunk; the first holds the whole header and what fits after it."""
     prefix, body = frame.buffers()
@@ -181,7 +220,7 @@ class Assembly:
             raise WireError(
                 f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
             )
-        self._body[self._filled : end] = np.frombuffer(piece, np.uint8)
+        self._body.data[self._filled : end] = piece
         self._filled = end
 
     def frame(self) -> wire.Frame:

@@ -12,12 +12,14 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from vertikal.errors import MeshError, WireError
-from vertikal.mesh.packets import FIRST, LAST, Assembly, State
+from vertikal.mesh.packets import FIRST, LAST, Assembly, Ready, State
 from vertikal.mesh.security import Channel
 from vertikal.mesh.wire import Frame
 
-WINDOW = 16 << 20
+WINDOW = 32 << 20
 """Bytes of chunks that may be on their way; more wait at the sender."""
+REPORT = WINDOW // 2
+"""Bytes of chunks after which they are acknowledged."""
 
 
 @dataclass
@@ -26,8 +28,9 @@ class Outgoing:
 
     next: int = 0
     """The number of the next chunk."""
-    kept: deque[tuple[int, bytes]] = field(default_factory=deque)
-    """The resend buffer: packets that the peer has not acknowledged."""
+    kept: deque[tuple[int, Ready]] = field(default_factory=deque)
+    """The resend buffer: packets that the peer has not acknowledged. What is not encrypted is kept
+    by reference to the array that was sent."""
     kept_bytes: int = 0
     handed: int = 0
     """Bytes of all frames handed over so far."""
@@ -42,7 +45,7 @@ class Outgoing:
         waiting = self.handed - self.credited
         return waiting == 0 or waiting + size <= capacity
 
-    def keep(self, packet: bytes) -> None:
+    def keep(self, packet: Ready) -> None:
         self.kept.append((self.next, packet))
         self.kept_bytes += len(packet)
         self.next += 1

@@ -14,10 +14,10 @@ from vertikal.errors import SecrecyError
 class Channel(Protocol):
     """The end-to-end encryption of one pair, for one run."""
 
-    def seal(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+    def seal(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         """``data`` encrypted; a (lane, number) is used for one message only."""
 
-    def open(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+    def open(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         """The data again; SecrecyError if a bit of it or of ``bound`` was changed."""
 
 

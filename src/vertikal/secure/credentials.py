@@ -48,10 +48,10 @@ class SealedChannel:
         self._out = AESGCM(outgoing)
         self._in = AESGCM(incoming)
 
-    def seal(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+    def seal(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         return self._out.encrypt(_nonce(lane, number), data, bound)
 
-    def open(self, lane: int, number: int, bound: bytes, data: bytes) -> bytes:
+    def open(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         try:
             return self._in.decrypt(_nonce(lane, number), data, bound)
         except InvalidTag:
