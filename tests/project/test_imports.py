@@ -39,7 +39,7 @@ ARROWS: dict[str, set[str]] = {
     "baselines": MATHEMATICS | {"secure.ring"},
     "party": {"clock", "mesh", "secure", "data", "privacy"},
     "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
-    "estimators": TOP,
+    "estimators": TOP | {"reporting"},
     "node": TOP,
     "cli": ANYTHING,
     "console": ANYTHING,
