@@ -207,6 +207,8 @@ class FederatedKernelEstimator(FederatedEstimator):
             raise InputError.of(
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
             )
+        if self.masking == "trees" and self.allow_missing:
+            raise InputError.of("masking", "'pads' with allow_missing=True", "trees")
         self._check_timeout()
         return self._settings_type(
             parties=parties,
