@@ -50,7 +50,7 @@ def test_a_job_names_its_program(folder):
     settings = job.fdskl()
     assert isinstance(settings, AvfkamSettings)
     assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
-    with pytest.raises(InputError, match="^settings must be some of .* got 'validation'"):
+    with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):
         load(folder, GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
     with pytest.raises(InputError, match=r"^program must be one of \['fdskl', 'avfkam'\], got 'x'"):
         load(folder, 'program = "x"\n' + GOOD)

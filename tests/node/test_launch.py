@@ -11,7 +11,6 @@ from vertikal.node.launch import supervise
 
 GOOD = [sys.executable, "-c", "pass"]
 BAD = [sys.executable, "-c", "import sys; sys.exit('error: out of memory')"]
-ENDLESS = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def test_when_all_end_well_nobody_is_missing():
@@ -31,9 +30,3 @@ def test_without_a_dispensable_one_the_others_finish():
 def test_without_the_last_dispensable_one_they_do_not(dispensable):
     with pytest.raises(MeshError, match="out of memory"):
         supervise({"a": GOOD, "b": BAD}, print, dispensable)
-
-
-def test_a_failure_ends_who_would_go_on(monkeypatch):
-    monkeypatch.setattr("vertikal.node.launch.GRACE", 0.2)
-    with pytest.raises(MeshError, match="b: out of memory"):
-        supervise({"a": ENDLESS, "b": BAD}, print)
