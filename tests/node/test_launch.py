@@ -18,7 +18,7 @@ def test_when_all_end_well_nobody_is_missing():
 
 
 def test_a_failure_is_named():
-    with pytest.raises(MeshError, match="^b: out of memory$"):
+    with pytest.raises(MeshError, match=r"^b: out of memory$"):
         supervise({"a": GOOD, "b": BAD}, print)
 
 
