@@ -5,8 +5,10 @@
 8 processes over mutual TLS on loopback, 4 of them label parties. The last label party sleeps 1, 2
 or 4 times its own compute time after each of its updates. AUC is that of the rows held out of the
 training, as the first label party measures it during the run; seconds are those of the solver, from
-its start. All runs have the same number of updates, which in turns are shared out evenly, and
-asynchronously by pace.
+its start. In turns every label party makes the same number of updates; asynchronously each makes as
+many as it can, half as many again in all, so that the AUC at which the other ends is surely passed.
+The step is small and the batches are large: the AUC rises to the end, and computing outweighs
+talking.
 """
 
 from __future__ import annotations
@@ -22,16 +24,24 @@ NAMES = tuple(f"party{i}" for i in range(1, 9))
 LABEL_PARTIES = NAMES[:4]
 STRAGGLER = LABEL_PARTIES[-1]
 FACTORS = (0, 1, 2, 4)
+MORE = {"sync": 1.0, "async": 1.5}
 WORDS = {"sync": "VFKAM", "async": "AVFKAM"}
 
 
 def main() -> None:
     options = arguments(
-        __doc__ or "", steps=240, directions=4096, samples=1024, features=256, repeats=3
+        __doc__ or "",
+        steps=400,
+        directions=4096,
+        samples=2048,
+        features=512,
+        repeats=3,
+        rows=20_000,
     )
     rows = rows_of("a9a", 0)
+    X, y = rows.X[: options.rows], rows.y[: options.rows]
     run = Benchmark("papers-avfkam-figure3", vars(options) | {"out": "", "data": "a9a"})
-    processes = Processes(NAMES, rows.X, rows.y)
+    processes = Processes(NAMES, X, y)
     curves: dict[tuple[str, int], list[dict[str, Result]]] = {}
     try:
         processes.run(settings_of("async", options, steps=8))  # warm up: compiled loops, caches
@@ -73,10 +83,9 @@ def settings_of(schedule: str, options: object, steps: int | None = None) -> Avf
         n_directions=options.directions,  # type: ignore[attr-defined]
         samples=options.samples,  # type: ignore[attr-defined]
         features=options.features,  # type: ignore[attr-defined]
-        steps=steps or options.steps,  # type: ignore[attr-defined]
-        precondition=True,
-        step_size=0.1,
-        penalty=1e-4,
+        steps=steps or round(options.steps * MORE[schedule]),  # type: ignore[attr-defined]
+        step_size=0.2,
+        penalty=1e-5,
         bandwidth=6.0,
         validation=0.1,
         seed=1,
@@ -111,8 +120,8 @@ def points(found: dict[str, Result]) -> list[tuple[float, float]]:
 
 
 def seconds_to(curve: list[tuple[float, float]], goal: float) -> float:
-    """When the goal is reached: as soon as the curve stays within 0.0005 below it, or above."""
-    reached = [seconds for seconds, score in curve if score >= goal - 0.0005]
+    """When the goal is reached for the first time."""
+    reached = [seconds for seconds, score in curve if score >= goal]
     return reached[0] if reached else float("inf")
 
 

@@ -70,9 +70,7 @@ def delayed(schedule: str, count: int, steps: int) -> AvfkamSettings:
 
 def computing(schedule: str, count: int, steps: int) -> AvfkamSettings:
     """Large steps, so that there is something to share."""
-    return settings_of(
-        schedule, count, steps, n_directions=2048, samples=1024, features=256, precondition=True
-    )
+    return settings_of(schedule, count, steps, n_directions=4096, samples=2048, features=512)
 
 
 def settings_of(schedule: str, count: int, steps: int, **more: object) -> AvfkamSettings:
@@ -82,8 +80,8 @@ def settings_of(schedule: str, count: int, steps: int, **more: object) -> Avfkam
         solver="dsg",
         schedule=schedule,
         steps=steps,
-        step_size=0.1,
-        penalty=1e-4,
+        step_size=0.2,
+        penalty=1e-5,
         bandwidth=6.0,
         validation=0.0,
         seed=1,
