@@ -140,8 +140,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.missing_ = leader.training.missing
         if self.missing_:
             warnings.warn(
-                f"label parties {list(self.missing_)} vanished: the model has none of their "
-                "coefficients",
+                f"label parties {list(self.missing_)} vanished, and the model has none of their "
+                f"coefficients: {outcome.vanished}",
                 UserWarning,
                 stacklevel=4,
             )
