@@ -239,6 +239,10 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
             "^schedule must be 'sync' with disclosure='values'",
         ),
         (
+            {"masking": "trees", "allow_missing": True},
+            "^masking must be 'pads' with allow_missing=True, got 'trees'",
+        ),
+        (
             {"solver": "dsg", "label_parties": 2, "memory": 100},
             "^memory must be enough for all 120 rows with schedule='async', got 100",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.errors import InputError, UnknownParty
 from vertikal.node.job import Job
 
@@ -42,6 +43,17 @@ def test_a_job_and_its_tables(folder):
     assert labels.targets.ravel().tolist() == [-1, 1, -1]
     assert job.read("shop", folder)[1] is None
     assert job.secret("bank") != job.secret("bank")
+
+
+def test_a_job_names_its_program(folder):
+    job = load(folder, 'program = "avfkam"\n' + GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
+    settings = job.fdskl()
+    assert isinstance(settings, AvfkamSettings)
+    assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
+    with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):
+        load(folder, GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
+    with pytest.raises(InputError, match=r"^program must be one of \['fdskl', 'avfkam'\], got 'x'"):
+        load(folder, 'program = "x"\n' + GOOD)
 
 
 def test_the_digest_is_of_what_all_share(folder):

@@ -41,7 +41,7 @@ ARROWS: dict[str, set[str]] = {
     "keeping": set(),
     "party": {"booking", "clock", "keeping", "mesh", "secure", "data", "privacy"},
     "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
-    "estimators": TOP,
+    "estimators": TOP | {"reporting"},
     "node": TOP,
     "cli": ANYTHING,
     "console": ANYTHING,

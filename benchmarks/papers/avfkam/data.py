@@ -66,7 +66,16 @@ def rows_of(name: str, seed: int) -> Rows:
     if not sparse.issparse(X) and name in ("shuttle", "SUSY"):
         centre, width = X.mean(axis=0), X.std(axis=0)
         X, X_test = (X - centre) / width, (X_test - centre) / width
-    return Rows(X, y, X_test, y_test)
+    # A column that is constant in the training rows adds nothing, and a party would refuse it.
+    varying = np.flatnonzero(_span(X) > 0)
+    return Rows(X[:, varying], y, X_test[:, varying], y_test)
+
+
+def _span(X: Any) -> Array:
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray()[0], lowest.toarray()[0]
+    return np.asarray(highest - lowest)
 
 
 def _a9a() -> tuple[Any, Array]:

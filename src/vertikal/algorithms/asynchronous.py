@@ -190,6 +190,7 @@ class AsynchronousRun:
                 continue
             for other in gone:
                 self._confirm(other)
+            self._check()
             with self._changed:
                 news = updates - self._announced[name]
                 self._announced[name] = updates
@@ -229,10 +230,13 @@ class AsynchronousRun:
 
     def _confirm(self, name: str) -> None:
         """Who asks says that ``name`` is gone: answer without its pads only if that is so."""
-        if name in self.missing:
-            return
-        self._party.go_on_without(name)
-        self._lose(PeerStopped.of(name, f"{self._party.name}: {name} has stopped"))
+        while name not in self.missing:
+            try:
+                self._party.go_on_without(name)
+            except PeerStopped as stopped:
+                self._lose(stopped)
+            else:
+                self._lose(PeerStopped.of(name, f"{self._party.name}: {name} has stopped"))
 
     def _lose(self, stopped: PeerStopped) -> None:
         """Go on without a label party, if that was agreed; else end with its error."""

@@ -137,7 +137,8 @@ class Learner:
         words = [f"loss {self.trace[-1]:.4f}"] if self.trace else []
         if self.settings.asynchronous:
             last = self.moments[-1].staleness if self.moments else 0.0
-            words.append(f"staleness {last:.1f} (at most {max(self.staleness, default=0)})")
+            most = max(self.staleness, default=0)
+            words = [f"{len(self.trace)} updates", f"staleness {last:.1f} (max {most})"]
         scores = [moment.auc for moment in self.moments if moment.auc is not None]
         if scores:
             words.append(f"AUC {scores[-1]:.4f}")

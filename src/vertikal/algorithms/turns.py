@@ -45,7 +45,7 @@ def take_turns(party: Party, learner: Learner, sums: LabelSums, watch: Watch) ->
         learner.total += 1
         if watch.due(learner.total):
             watch.look(learner, sums)
-        party.clock.advance(1, learner.note())
+        party.clock.advance(int(mine), learner.note())
 
 
 def schedule(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms import avfkam
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
@@ -20,6 +23,7 @@ from vertikal.clock import Observer
 from vertikal.errors import InputError
 from vertikal.estimators.base import plain
 from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
 from vertikal.party import Party
 
@@ -213,6 +217,18 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         """Calibrated probabilities (rows, 2)."""
         chances = expit(self._decide(X))
         return np.concatenate((1 - chances, chances), axis=1)
+
+    def write_report(self, path: str | Path) -> Path:
+        """Write the curves of the run, the ledger and the settings as one HTML page."""
+        check_is_fitted(self)
+        page = run_page(
+            "AVFKAM: a training run",
+            msgspec.structs.asdict(self.settings_),
+            {name: self.shards_[name].training for name in self.settings_.label_parties},
+            self.ledger_,
+            self.report_,
+        )
+        return page.write(Path(path))
 
     def _train(self, party: Party, settings: FdsklSettings) -> Shard:
         assert isinstance(settings, AvfkamSettings)

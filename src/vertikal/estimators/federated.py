@@ -140,8 +140,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.missing_ = leader.training.missing
         if self.missing_:
             warnings.warn(
-                f"label parties {list(self.missing_)} vanished: the model has none of their "
-                "coefficients",
+                f"label parties {list(self.missing_)} vanished, and the model has none of their "
+                f"coefficients: {outcome.vanished}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -207,6 +207,8 @@ class FederatedKernelEstimator(FederatedEstimator):
             raise InputError.of(
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
             )
+        if self.masking == "trees" and self.allow_missing:
+            raise InputError.of("masking", "'pads' with allow_missing=True", "trees")
         self._check_timeout()
         return self._settings_type(
             parties=parties,

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -55,6 +55,8 @@ class Outcome:
     results: Mapping[str, Any]
     ledger: Ledger
     report: Report
+    vanished: Mapping[str, str] = field(default_factory=dict)
+    """Dispensable parties that failed, and why; their result is what they had kept before."""
 
 
 def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome:
@@ -118,6 +120,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
         {name: results[name] if name in results else kept[name] for name in names},
         Ledger.joined(party.ledger for party in parties.values()),
         Report.of({name: parties[name].clock.stages for name in names}, wall),
+        {name: f"{type(error).__name__}: {error}" for name, error in errors.items()},
     )
 
 

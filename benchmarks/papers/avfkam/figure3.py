@@ -1,0 +1,153 @@
+"""AVFKAM Figure 3 on a9a: AUC over time with a straggler, in turns and asynchronous.
+
+    python -m benchmarks.papers.avfkam.figure3
+
+8 processes over mutual TLS on loopback, 4 of them label parties. The last label party sleeps 1, 2
+or 4 times its own compute time after each of its updates. AUC is that of the rows held out of the
+training, as the first label party measures it during the run; seconds are those of the solver, from
+its start. In turns every label party makes the same number of updates; asynchronously each makes as
+many as it can, half as many again in all, so that the AUC at which the other ends is surely passed.
+The step is small and the batches are large: the AUC rises to the end, and computing outweighs
+talking.
+"""
+
+from __future__ import annotations
+
+from benchmarks.drawing import write_charts
+from benchmarks.harness import Benchmark, arguments, median
+from benchmarks.papers.avfkam.data import rows_of
+from benchmarks.papers.avfkam.processes import Pace, Processes, Result
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
+from vertikal.reporting import Series, line_chart
+
+NAMES = tuple(f"party{i}" for i in range(1, 9))
+LABEL_PARTIES = NAMES[:4]
+STRAGGLER = LABEL_PARTIES[-1]
+FACTORS = (0, 1, 2, 4)
+MORE = {"sync": 1.0, "async": 1.5}
+WORDS = {"sync": "VFKAM", "async": "AVFKAM"}
+
+
+def main() -> None:
+    options = arguments(
+        __doc__ or "",
+        steps=400,
+        directions=4096,
+        samples=2048,
+        features=512,
+        repeats=3,
+        rows=20_000,
+    )
+    rows = rows_of("a9a", 0)
+    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    run = Benchmark("papers-avfkam-figure3", vars(options) | {"out": "", "data": "a9a"})
+    processes = Processes(NAMES, X, y)
+    curves: dict[tuple[str, int], list[dict[str, Result]]] = {}
+    try:
+        processes.run(settings_of("async", options, steps=8))  # warm up: compiled loops, caches
+        for _ in range(options.repeats):
+            for factor in FACTORS:
+                for schedule in ("sync", "async"):
+                    found = processes.run(
+                        settings_of(schedule, options), {STRAGGLER: Pace(multiple=factor)}
+                    )
+                    curves.setdefault((schedule, factor), []).append(found)
+    finally:
+        processes.close()
+    times = report(run, curves)
+    for factor in FACTORS[1:]:
+        ratio = times["async", factor] / times["sync", factor]
+        run.figure(f"straggler {factor}x: async / sync, time to the AUC that sync ends with", ratio)
+    run.target(
+        "straggler 4x: async time to the AUC that sync ends with / sync's",
+        times["async", 4] / times["sync", 4],
+        0.5,
+        at_most=True,
+    )
+    run.target(
+        "async to that AUC, straggler 4x / no straggler",
+        times["async", 4] / times["async", 0],
+        1.3,
+        at_most=True,
+    )
+    path = run.write(options.out)
+    write_charts([chart(curves)], path.with_suffix(".svg"))
+
+
+def settings_of(schedule: str, options: object, steps: int | None = None) -> AvfkamSettings:
+    return AvfkamSettings(
+        parties=NAMES,
+        label_parties=LABEL_PARTIES,
+        solver="dsg",
+        schedule=schedule,
+        n_directions=options.directions,  # type: ignore[attr-defined]
+        samples=options.samples,  # type: ignore[attr-defined]
+        features=options.features,  # type: ignore[attr-defined]
+        steps=steps or round(options.steps * MORE[schedule]),  # type: ignore[attr-defined]
+        step_size=0.2,
+        penalty=1e-5,
+        bandwidth=6.0,
+        validation=0.1,
+        seed=1,
+    )
+
+
+def report(
+    run: Benchmark, curves: dict[tuple[str, int], list[dict[str, Result]]]
+) -> dict[tuple[str, int], float]:
+    """Figures of every run; the median seconds to the AUC at which sync (no straggler) ends."""
+    ends = [points(found)[-1][1] for found in curves["sync", 0]]
+    goal = run.figure("AUC that sync ends with", median(ends))
+    times = {}
+    for (schedule, factor), repeats in curves.items():
+        name = f"{WORDS[schedule]} ({factor}x)"
+        times[schedule, factor] = median([seconds_to(points(found), goal) for found in repeats])
+        run.figure(f"{name}: seconds to that AUC", times[schedule, factor])
+        run.figure(f"{name}: AUC at the end", [points(found)[-1][1] for found in repeats])
+        run.figure(f"{name}: seconds in all", [found[NAMES[0]].solve_seconds for found in repeats])
+        last = repeats[-1]
+        updates = {p: sum(last[p].training.staleness.values()) for p in LABEL_PARTIES}
+        run.figure(f"{name}: updates by label party", updates)
+        run.figure(f"{name}: staleness, mean and most", staleness(last))
+        run.figures[f"{name}: curve"] = points(last)
+    return times
+
+
+def points(found: dict[str, Result]) -> list[tuple[float, float]]:
+    """(seconds, AUC) as the first label party saw them."""
+    moments = found[NAMES[0]].training.moments
+    return [(moment.seconds, moment.auc) for moment in moments if moment.auc is not None]
+
+
+def seconds_to(curve: list[tuple[float, float]], goal: float) -> float:
+    """When the goal is reached for the first time."""
+    reached = [seconds for seconds, score in curve if score >= goal]
+    return reached[0] if reached else float("inf")
+
+
+def staleness(found: dict[str, Result]) -> tuple[float, int]:
+    ages = {}
+    for party in LABEL_PARTIES:
+        for age, count in found[party].training.staleness.items():
+            ages[age] = ages.get(age, 0) + count
+    return sum(age * count for age, count in ages.items()) / sum(ages.values()), max(ages)
+
+
+def chart(curves: dict[tuple[str, int], list[dict[str, Result]]]) -> str:
+    series = []
+    for (schedule, factor), repeats in sorted(curves.items(), key=lambda item: item[0][::-1]):
+        if factor:
+            x, y = zip(*points(repeats[-1]), strict=True)
+            series.append(Series(f"{WORDS[schedule]} ({factor}x)", x, y, dashed=schedule == "sync"))
+    return line_chart(
+        series,
+        title="a9a: AUC on held-out rows over time, one straggler",
+        x_label="seconds",
+        y_label="AUC",
+        width=720,
+        height=460,
+    )
+
+
+if __name__ == "__main__":
+    main()

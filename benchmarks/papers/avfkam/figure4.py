@@ -1,0 +1,110 @@
+"""AVFKAM Figure 4 on a9a: speed-up over 1 to 8 label parties, real processes over TLS.
+
+    python -m benchmarks.papers.avfkam.figure4
+
+Two cores cannot show eight parties that compute. So every update of a label party is followed by a
+sleep of fixed length, as if it computed on a machine of its own: what is shared is waiting, not the
+core. The plain figure, without any sleep, is measured as well. Speed-up is the time of one label
+party (TSAM) over that of m, for the same number of updates.
+"""
+
+from __future__ import annotations
+
+from benchmarks.drawing import write_charts
+from benchmarks.harness import Benchmark, arguments, median
+from benchmarks.papers.avfkam.data import rows_of
+from benchmarks.papers.avfkam.processes import Pace, Processes
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
+from vertikal.reporting import Series, line_chart
+
+NAMES = tuple(f"party{i}" for i in range(1, 9))
+COUNTS = (1, 2, 4, 6, 8)
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", delay=0.25, steps=96, repeats=1, rows=8000)
+    rows = rows_of("a9a", 0)
+    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    run = Benchmark("papers-avfkam-figure4", vars(options) | {"out": "", "data": "a9a"})
+    processes = Processes(NAMES, X, y)
+    seconds: dict[str, dict[int, float]] = {}
+    try:
+        processes.run(delayed("async", 2, 8))
+        for kind, pace, make in (
+            ("sleeping", Pace(seconds=options.delay), delayed),
+            ("plain", Pace(), computing),
+        ):
+            for schedule in ("async", "sync"):
+                name = f"{kind}, {schedule}"
+                for count in COUNTS:
+                    found = [
+                        time_of(processes, make(schedule, count, options.steps), pace)
+                        for _ in range(options.repeats)
+                    ]
+                    seconds.setdefault(name, {})[count] = median(found)
+                run.figure(f"{name}: seconds by label parties", seconds[name])
+    finally:
+        processes.close()
+    speedups = {name: {m: times[1] / times[m] for m in COUNTS} for name, times in seconds.items()}
+    for name, values in speedups.items():
+        run.figure(f"{name}: speed-up by label parties", values)
+    run.target(
+        f"async speed-up at 8 label parties, each sleeping {options.delay:g} s an update",
+        speedups["sleeping, async"][8],
+        6.0,
+        at_most=False,
+    )
+    path = run.write(options.out)
+    write_charts([chart(speedups, options.delay)], path.with_suffix(".svg"))
+
+
+def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float:
+    found = processes.run(settings, dict.fromkeys(settings.label_parties, pace))
+    return max(result.solve_seconds for result in found.values())
+
+
+def delayed(schedule: str, count: int, steps: int) -> AvfkamSettings:
+    """Small steps: all that takes time is the sleep."""
+    return settings_of(schedule, count, steps, n_directions=512, samples=32, features=32)
+
+
+def computing(schedule: str, count: int, steps: int) -> AvfkamSettings:
+    """Large steps, so that there is something to share."""
+    return settings_of(schedule, count, steps, n_directions=4096, samples=2048, features=512)
+
+
+def settings_of(schedule: str, count: int, steps: int, **more: object) -> AvfkamSettings:
+    return AvfkamSettings(
+        parties=NAMES,
+        label_parties=NAMES[:count],
+        solver="dsg",
+        schedule=schedule,
+        steps=steps,
+        step_size=0.2,
+        penalty=1e-5,
+        bandwidth=6.0,
+        validation=0.0,
+        seed=1,
+        **more,
+    )
+
+
+def chart(speedups: dict[str, dict[int, float]], delay: float) -> str:
+    words = {"sleeping": f"sleeping {delay:g} s an update", "plain": "two cores, no sleep"}
+    series = [Series("ideal", COUNTS, COUNTS, dashed=True)]
+    for name, values in speedups.items():
+        kind, schedule = name.split(", ")
+        label = f"{'AVFKAM' if schedule == 'async' else 'VFKAM'}, {words[kind]}"
+        series.append(Series(label, list(values), list(values.values())))
+    return line_chart(
+        series,
+        title="a9a: speed-up over label parties",
+        x_label="label parties",
+        y_label="speed-up over one",
+        width=640,
+        height=460,
+    )
+
+
+if __name__ == "__main__":
+    main()

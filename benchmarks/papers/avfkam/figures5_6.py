@@ -1,0 +1,63 @@
+"""AVFKAM Figures 5 and 6: AUC over updates for several bandwidths, and for several penalties.
+
+    python -m benchmarks.papers.avfkam.figures5_6
+
+The asynchronous solver on a9a and shuttle, 8 parties, 4 of them label parties, in one process. The
+curves are those of the rows held out of the training.
+"""
+
+from __future__ import annotations
+
+from benchmarks.drawing import write_charts
+from benchmarks.harness import Benchmark, arguments
+from benchmarks.papers.avfkam.data import rows_of
+from benchmarks.papers.avfkam.settings import DSG
+from vertikal import AVFKAMClassifier
+from vertikal.reporting import Series, line_chart
+
+BANDWIDTHS = (0.25, 1.0, 4.0)
+"""Multiples of the bandwidth that the other benchmarks use."""
+
+PENALTIES = (1e-6, 1e-4, 1e-2, 1e-1)
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", rows=20_000, seed=0)
+    run = Benchmark("papers-avfkam-figures5-6", vars(options) | {"out": "", "dsg": DSG})
+    charts = []
+    for data in ("a9a", "shuttle"):
+        rows = rows_of(data, options.seed)
+        X, y = rows.X[: options.rows], rows.y[: options.rows]
+        usual = DSG[data]
+        for words, name, values in (
+            ("bandwidth", "bandwidth", [usual["bandwidth"] * m for m in BANDWIDTHS]),
+            ("penalty", "penalty", list(PENALTIES)),
+        ):
+            series = []
+            for value in values:
+                model = AVFKAMClassifier(
+                    parties=8,
+                    label_parties=4,
+                    solver="dsg",
+                    random_state=options.seed,
+                    **(usual | {name: value}),
+                ).fit(X, y)
+                curve = [(point.total, point.auc) for point in model.curve_]
+                run.figures[f"{data}: {words} {value:g}: AUC by updates"] = curve
+                run.figure(f"{data}: {words} {value:g}: AUC at the end", curve[-1][1])
+                series.append(Series(f"{words} {value:g}", *zip(*curve, strict=True)))
+            charts.append(
+                line_chart(
+                    series,
+                    title=f"{data}: AUC by updates, several values of the {words}",
+                    x_label="updates of all label parties",
+                    y_label="AUC on held-out rows",
+                    width=560,
+                )
+            )
+    path = run.write(options.out)
+    write_charts(charts, path.with_suffix(".svg"))
+
+
+if __name__ == "__main__":
+    main()

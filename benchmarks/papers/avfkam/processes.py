@@ -1,0 +1,169 @@
+"""The parties of a benchmark as real processes over mutual TLS on loopback, some of them slow.
+
+The processes are started and connected once; each `run` is one training run with settings of its
+own. A party is slowed by an observer of its clock, in the thread that makes its updates: it sleeps
+a multiple of the processor time that this thread has used since, or a fixed time per update. The
+threads that answer the others' requests are not slowed, as in the published experiments' code,
+where the straggler's listener does not sleep either. A party whose *answers* are slow holds up
+everybody, since f needs everybody's part.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from vertikal.algorithms import avfkam
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.shard import Training
+from vertikal.data.tables import Table
+from vertikal.mesh.network import NetworkMesh
+from vertikal.node.federation import FederationFile, entry_of
+from vertikal.party import Labels, Party, digest
+from vertikal.secure.identity import Identity
+
+PATIENCE = 900.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much a party is slowed after each of its updates."""
+
+    multiple: float = 0.0  # of its own compute time
+    seconds: float = 0.0
+
+
+class Slowed:
+    """An observer that sleeps in the thread that makes the updates."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._used = time.thread_time()
+
+    def begin(self, party: str, stage: str, total: int | None) -> None:
+        self._used = time.thread_time()
+
+    def advance(self, party: str, stage: str, amount: int, note: str) -> None:
+        if stage != "solve" or not amount:
+            return  # only after this party's own updates
+        time.sleep(self._pace.multiple * (time.thread_time() - self._used) + self._pace.seconds)
+        self._used = time.thread_time()
+
+    def end(self, party: str, stage: str, seconds: float) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one party tells after a run."""
+
+    training: Training
+    solve_seconds: float
+
+
+class Processes:
+    """One process per party, each with its own columns; label parties are named by the settings."""
+
+    def __init__(self, names: tuple[str, ...], X: Any, y: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._folder = TemporaryDirectory()
+        folder = Path(self._folder.name)
+        entries = []
+        for name in names:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                address = f"127.0.0.1:{probe.getsockname()[1]}"
+            identity = Identity.create(name)
+            identity.save(folder / f"{name}.key", folder / f"{name}.crt")
+            entries.append(entry_of(identity, address))
+        (folder / "federation.toml").write_text("\n".join(entries))
+        targets = np.where(y > 0, 1.0, -1.0)[:, None]
+        self._pipes: dict[str, Connection] = {}
+        self._children = []
+        for name, block in zip(names, np.array_split(X, len(names), axis=1), strict=True):
+            here, there = context.Pipe()
+            child = context.Process(
+                target=_serve, args=(there, str(folder), name, block, targets), daemon=True
+            )
+            child.start()
+            self._pipes[name] = here
+            self._children.append(child)
+        for name, pipe in self._pipes.items():
+            self._hear(name, pipe)
+
+    def run(
+        self, settings: AvfkamSettings, paces: Mapping[str, Pace] | None = None
+    ) -> dict[str, Result]:
+        """One training run, by party; ``paces`` of the parties that are slowed."""
+        for name, pipe in self._pipes.items():
+            pipe.send((settings, (paces or {}).get(name, Pace())))
+        return {name: self._hear(name, pipe) for name, pipe in self._pipes.items()}
+
+    def _hear(self, name: str, pipe: Connection) -> Any:
+        if not pipe.poll(PATIENCE):
+            raise TimeoutError(f"{name}: nothing within {PATIENCE:g} s")
+        answer = pipe.recv()
+        if isinstance(answer, str) and answer != "ready":
+            raise RuntimeError(f"{name}: {answer}")
+        return answer
+
+    def close(self) -> None:
+        for child in self._children:
+            child.terminate()
+            child.join()
+        self._folder.cleanup()
+
+
+def _serve(pipe: Connection, folder: str, name: str, block: Any, targets: Any) -> None:
+    files = Path(folder)
+    federation = FederationFile.load(files / "federation.toml")
+    identity = Identity.load(files / f"{name}.key", files / f"{name}.crt")
+    mesh = NetworkMesh(
+        name,
+        federation.addresses(),
+        federation.credentials(identity),
+        job="bench",
+        version="1",
+        deadline=PATIENCE,
+    )
+    mesh.connect()
+    pipe.send("ready")
+    labels = Labels(targets, np.ones(len(targets)))
+    while True:
+        settings, pace = pipe.recv()
+        try:
+            pipe.send(_train(mesh, block, labels, settings, pace))
+        except BaseException as error:
+            pipe.send(f"{type(error).__name__}: {error}")
+            raise
+
+
+def _train(
+    mesh: NetworkMesh, block: Any, labels: Labels, settings: AvfkamSettings, pace: Pace
+) -> Result:
+    columns = tuple(str(i) for i in range(block.shape[1]))
+    with threadpool_limits(1, "blas"):
+        party = Party(
+            mesh,
+            Table(mesh.me, columns, block),
+            label_parties=settings.label_parties,
+            labels=labels if mesh.me in settings.label_parties else None,
+            secret=mesh.me.encode().ljust(32),
+            job="bench",
+            settings=digest(settings),
+            version="1",
+            observer=Slowed(pace),
+        )
+        shard = avfkam.train(party, settings)
+    solve = party.clock.stages.get("solve")
+    return Result(shard.training, solve.seconds if solve else 0.0)
