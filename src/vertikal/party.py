@@ -9,7 +9,6 @@ ledger.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,21 +18,23 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.booked_mesh import BookedMesh
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, RingError, SecrecyError
+from vertikal.errors import InputError, RingError
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
-from vertikal.mesh.wire import Frame
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
-from vertikal.secure.agreement import agree
+from vertikal.secure.agreement import PairKeys, agree
+from vertikal.secure.dealing import Dealing, Stock
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
 from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
 from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
 from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
 from vertikal.secure.open_sum import OpenSum
 from vertikal.secure.pads import PaddedSum, group_name
+from vertikal.secure.preparing import Preparing
 from vertikal.secure.roles import Roles
 from vertikal.secure.sealed_features import MATRIX_BITS as SEALED_BITS
 from vertikal.secure.sealed_features import AgreedSealed, SealedFeatures
@@ -54,6 +55,7 @@ __all__ = [
     "HiddenBlock",
     "Labels",
     "Party",
+    "Preparing",
     "Sealed",
     "SealedBlock",
     "digest",
@@ -78,56 +80,12 @@ class Labels:
     weights: Array  # (rows,)
 
 
-class _BookedMesh(Mesh):
-    """The mesh as a party uses it: every frame is booked under the disclosure in force."""
-
-    def __init__(self, inner: Mesh, ledger: Ledger) -> None:
-        super().__init__(inner.me, inner.parties, inner.deadline)
-        self._inner = inner
-        self._ledger = ledger
-        # By thread: a party may serve several label parties at once.
-        self._local = threading.local()
-
-    @property
-    def _current(self) -> Disclosure | None:
-        return getattr(self._local, "disclosure", None)
-
-    @_current.setter
-    def _current(self, disclosure: Disclosure | None) -> None:
-        self._local.disclosure = disclosure
-
-    @contextmanager
-    def under(self, disclosure: Disclosure) -> Iterator[None]:
-        before, self._current = self._current, disclosure
-        try:
-            yield
-        finally:
-            self._current = before
-
-    def _put(self, to: str, frame: Frame) -> None:
-        if self._current is None:
-            raise SecrecyError(
-                f"{self.me}: {frame.header.tag!r} has no entry in the ledger; not sent"
-            )
-        self._inner._put(to, frame)
-        self._ledger.book(self.me, to, self._current, frame.size)
-
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
-        return self._inner._get(from_, tag, timeout)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def fail(self, reason: str) -> None:
-        self._inner.fail(reason)
-
-
 class Party:
     """One party in one run of one job.
 
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
-    parties must share.
+    parties must share. ``stock`` is what a dealer without columns has prepared for this run.
     """
 
     def __init__(
@@ -144,6 +102,7 @@ class Party:
         masking: str | None = "pads",
         shape: str = "star",
         observer: Observer | None = None,
+        stock: Stock | None = None,
     ) -> None:
         if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
@@ -158,13 +117,14 @@ class Party:
         self.table = table
         self.labels = labels
         self.label_parties = label_parties
-        self._mesh = _BookedMesh(mesh, self.ledger)
+        self._mesh = BookedMesh(mesh, self.ledger)
         self._secret = secret
         self._masking = masking
         self._shape = shape
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
+        self._stock = stock
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -310,9 +270,7 @@ class Party:
         message (`hidden_features.STEPS`). Each call has seeds and pads of its own.
         """
         return HiddenFeatures(
-            self._mesh,
-            self._keys,
-            self._roles(owner, helper, dealer),
+            *self._hiding(Roles(owner, helper, dealer, self.parties), disclosures["keys"]),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
         )
@@ -330,18 +288,24 @@ class Party:
         As `hidden_features`, with `sealed_features.STEPS`.
         """
         return SealedFeatures(
-            self._mesh,
-            self._keys,
-            self._roles(owner, helper, dealer),
+            *self._hiding(Roles(owner, helper, dealer, self.parties), disclosures["keys"]),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
         )
 
-    def _roles(self, owner: str, helper: str, dealer: str) -> Roles:
-        """The roles of a run of its own: no seed or pad comes again in the next."""
-        number = self._hidden.get(owner, 0)
-        self._hidden[owner] = number + 1
-        return Roles(owner, helper, dealer, self.parties, str(number))
+    def _hiding(
+        self, roles: Roles, disclosure: Disclosure
+    ) -> tuple[Mesh, PairKeys, Roles, Dealing | None]:
+        """What a run of hidden phases needs; its number sets its seeds and pads apart."""
+        number = self._hidden.get(roles.owner, 0)
+        self._hidden[roles.owner] = number + 1
+        roles = replace(roles, session=str(number))
+        if self.name not in roles.names:
+            return self._mesh, self._keys, roles, None
+        # Taken out: what was prepared serves one run.
+        stock, self._stock = self._stock, None
+        with self._mesh.under(disclosure):
+            return self._mesh, self._keys, roles, Dealing(self._mesh, self._keys, roles, stock)
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
         """Without masks a sum shows every summand to its receiver, and is booked as open."""

@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
 MATHEMATICS = {"kernels", "losses", "solvers", "data"}
-SYSTEM = {"clock", "version", "mesh", "secure", "party", "privacy"}
+SYSTEM = {"booked_mesh", "clock", "version", "mesh", "secure", "party", "privacy"}
 TOP = MATHEMATICS | SYSTEM | {"algorithms", "baselines"}
 ANYTHING = {""}
 
@@ -37,7 +37,8 @@ ARROWS: dict[str, set[str]] = {
     "secure": {"mesh"},
     "privacy": MATHEMATICS | {"secure.ring"},
     "baselines": MATHEMATICS | {"secure.ring"},
-    "party": {"clock", "mesh", "secure", "data", "privacy"},
+    "booked_mesh": {"mesh", "privacy"},
+    "party": {"booked_mesh", "clock", "mesh", "secure", "data", "privacy"},
     "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
     "estimators": TOP,
     "node": TOP,

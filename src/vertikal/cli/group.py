@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from vertikal.cli.dealer import dealer
 from vertikal.cli.demo import demo
 from vertikal.cli.keygen import keygen
 from vertikal.cli.run import run, run_party
@@ -38,6 +39,7 @@ def main() -> None:
     """Kernel machines on vertically partitioned data."""
 
 
+main.add_command(dealer)
 main.add_command(demo)
 main.add_command(keygen)
 main.add_command(run)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -19,6 +20,9 @@ from vertikal.node.job import Job
 from vertikal.node.progress import Report
 from vertikal.reporting import bytes_text, seconds_text
 from vertikal.version import __version__
+
+if TYPE_CHECKING:
+    from vertikal.mesh.network import NetworkMesh
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -63,7 +67,7 @@ def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
 
     mesh = MpiMesh(job.names, MpiWorld(), job=job.digest, version=__version__, deadline=job.timeout)
     try:
-        work(job, path.parent, mesh, out, _print if reports else _quiet)
+        work(job, path.parent, mesh, out, _print if reports else quiet)
     except BaseException as error:
         click.echo(f"error: {' '.join(str(error).split()) or 'interrupted'}", err=True)
         # Without this MPI would wait for this rank at the end, and for the others here.
@@ -82,14 +86,23 @@ def run_party(
     job: Path, name: str, federation: Path, key: Path, certificate: Path, out: Path | None
 ) -> None:
     """One party of a job, as `vertikal run` starts it."""
-    from vertikal.mesh.network import NetworkMesh
-    from vertikal.node.federation import FederationFile
     from vertikal.node.launch import end_with_parent
     from vertikal.node.work import work
-    from vertikal.secure.identity import Identity
 
     end_with_parent()
     content = Job.load(job)
+    mesh = connected(content, name, federation, key, certificate)
+    work(content, job.parent, mesh, out, _print)
+
+
+def connected(
+    content: Job, name: str, federation: Path, key: Path, certificate: Path
+) -> NetworkMesh:
+    """The network mesh of one party of a job."""
+    from vertikal.mesh.network import NetworkMesh
+    from vertikal.node.federation import FederationFile
+    from vertikal.secure.identity import Identity
+
     members = FederationFile.load(federation)
     identity = Identity.load(key, certificate)
     if identity.name != name:
@@ -98,7 +111,7 @@ def run_party(
         raise InputError.of(
             "job", f"of the parties in the federation file {members.names}", content.names
         )
-    mesh = NetworkMesh(
+    return NetworkMesh(
         name,
         members.addresses(),
         members.credentials(identity),
@@ -107,7 +120,6 @@ def run_party(
         deadline=content.timeout,
         bind=members.member(name).bind,
     )
-    work(content, job.parent, mesh, out, _print)
 
 
 def _print(report: Report) -> None:
@@ -116,8 +128,8 @@ def _print(report: Report) -> None:
     sys.stdout.flush()
 
 
-def _quiet(report: Report) -> None:
-    pass
+def quiet(report: Report) -> None:
+    """Tell nobody."""
 
 
 class LiveTable:

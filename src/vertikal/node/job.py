@@ -9,6 +9,8 @@
     label = "default"                # a label party names its column of labels
     [parties.bank]
     table = "bank.csv"
+    [parties.notary]                 # a dealer without data says how many rows the others have
+    rows = 30000
 
 The rows of all tables are the same people in the same order. ``secret_seed`` draws the parties'
 private seeds from a number, so that a run can be repeated bit for bit: for experiments only, since
@@ -36,10 +38,11 @@ _DRAWN = ("parties", "label_parties", "outputs")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one party brings."""
+    """What one party brings: a table; or, as a dealer without data, only a number of rows."""
 
-    table: str
+    table: str | None = None
     label: str | None = None
+    rows: int | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +64,21 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not 0 < job.timeout < 1e9:
             raise InputError.of("timeout", "a positive number of seconds", job.timeout)
         job.fdskl()
+        for name, part in job.parties.items():
+            job._check_part(name, part)
         return job
+
+    def _check_part(self, name: str, part: Part) -> None:
+        """A table, or the part of a dealer without data."""
+        if (part.table is None) == (part.rows is None):
+            raise InputError.of(f"parties.{name}", "a table, or rows for a dealer", "both or none")
+        if part.rows is not None and part.rows < 2:
+            raise InputError.of(f"rows of {name}", "a whole number from 2 on", part.rows)
+        settings = self.fdskl()
+        if part.table is None and (not settings.hides or settings.assistants()[1] != name):
+            raise InputError.of(
+                f"table of {name}", "named: only the dealer of hidden phases has none", "none"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +91,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def digest(self) -> str:
         """What all parties must share; the names of files are each one's own business."""
-        bare = {name: Part("", part.label) for name, part in self.parties.items()}
+        bare = {name: Part(None, part.label, part.rows) for name, part in self.parties.items()}
         return digest(msgspec.structs.replace(self, parties=bare))
 
     def fdskl(self) -> FdsklSettings:
@@ -107,6 +124,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if name not in self.parties:
             raise UnknownParty(f"{name!r} is not a party of this job; those are {self.names}")
         part = self.parties[name]
+        if part.table is None:
+            return Table(name, (), np.empty((part.rows or 0, 0))), None
         titles, values = read_csv(folder / part.table, name)
         labels = None
         if part.label is not None:

@@ -15,6 +15,7 @@ from vertikal.mesh.packet_mesh import PacketMesh
 from vertikal.node.job import Job
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.shard_file import write_shard
+from vertikal.node.stock import FileStock
 from vertikal.party import Party, digest
 from vertikal.version import __version__
 
@@ -23,8 +24,18 @@ FAREWELL = 5.0
 """Seconds that a party which failed takes to tell the others why."""
 
 
-def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Shard:
-    """Run the program at this party; on failure the others are told before the error is raised."""
+def work(
+    job: Job,
+    folder: Path,
+    mesh: Mesh,
+    out: Path | None,
+    tell: Tell,
+    stock: FileStock | None = None,
+) -> Shard:
+    """Run the program at this party; on failure the others are told before the error is raised.
+
+    ``stock`` is what a dealer without columns has prepared.
+    """
     reporter = Reporter(mesh, tell)
     try:
         table, labels = job.read(mesh.me, folder)
@@ -43,6 +54,7 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Sh
                 masking=job.masking,
                 shape=job.shape,
                 observer=reporter,
+                stock=stock,
             )
             shard = fdskl.train(party, settings)
         if out is not None:

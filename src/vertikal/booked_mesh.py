@@ -1,0 +1,56 @@
+"""The mesh as a party uses it: nothing leaves without an entry in the ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vertikal.errors import SecrecyError
+from vertikal.mesh.interface import Mesh
+from vertikal.mesh.wire import Frame
+from vertikal.privacy.ledger import Disclosure, Ledger
+
+
+class BookedMesh(Mesh):
+    """Every frame is booked under the disclosure in force; without one it is not sent."""
+
+    def __init__(self, inner: Mesh, ledger: Ledger) -> None:
+        super().__init__(inner.me, inner.parties, inner.deadline)
+        self._inner = inner
+        self._ledger = ledger
+        # By thread: a party may serve several label parties at once.
+        self._local = threading.local()
+
+    @property
+    def _current(self) -> Disclosure | None:
+        return getattr(self._local, "disclosure", None)
+
+    @_current.setter
+    def _current(self, disclosure: Disclosure | None) -> None:
+        self._local.disclosure = disclosure
+
+    @contextmanager
+    def under(self, disclosure: Disclosure) -> Iterator[None]:
+        before, self._current = self._current, disclosure
+        try:
+            yield
+        finally:
+            self._current = before
+
+    def _put(self, to: str, frame: Frame) -> None:
+        if self._current is None:
+            raise SecrecyError(
+                f"{self.me}: {frame.header.tag!r} has no entry in the ledger; not sent"
+            )
+        self._inner._put(to, frame)
+        self._ledger.book(self.me, to, self._current, frame.size)
+
+    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+        return self._inner._get(from_, tag, timeout)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def fail(self, reason: str) -> None:
+        self._inner.fail(reason)
