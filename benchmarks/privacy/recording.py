@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms import sealed
 from vertikal.algorithms.hidden import HiddenOperator
 from vertikal.algorithms.phases import PhasePass
 
@@ -46,3 +47,19 @@ def values_opened() -> Iterator[list[Array]]:
 
     with mock.patch.object(HiddenOperator, "forward", forward):
         yield values
+
+
+@contextmanager
+def numbers_held() -> Iterator[list[Array]]:
+    """The masked features (rows, D) that a label party keeps from sealed fits inside."""
+    held: list[Array] = []
+    original = sealed.hide
+
+    def hide(*args: Any) -> Any:
+        part = original(*args)
+        if part.owns:
+            held.append(part._product._common)
+        return part
+
+    with mock.patch.object(sealed, "hide", hide):
+        yield held

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.booking import BookedMesh
+from vertikal.booked_mesh import BookedMesh
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerStopped, RingError
@@ -27,7 +27,8 @@ from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure import prg
-from vertikal.secure.agreement import agree
+from vertikal.secure.agreement import PairKeys, agree
+from vertikal.secure.dealing import Dealing, Stock
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
 from vertikal.secure.intersection import Intersection
 from vertikal.secure.lattice_gaussian import DISTANCE as NOISE_DISTANCE
@@ -35,10 +36,11 @@ from vertikal.secure.lattice_gaussian import LOG_RATIO as NOISE_LOG_RATIO
 from vertikal.secure.lattice_gaussian import LatticeGaussian, lattice_for
 from vertikal.secure.open_sum import OpenSum
 from vertikal.secure.pads import PaddedSum, group_name
+from vertikal.secure.preparing import Preparing
 from vertikal.secure.roles import Roles
 from vertikal.secure.sealed_features import MATRIX_BITS as SEALED_BITS
 from vertikal.secure.sealed_features import AgreedSealed, SealedFeatures
-from vertikal.secure.two_trees import TwoTreesSum
+from vertikal.secure.two_trees import TwoTreesSum, kept_offset
 
 Array: TypeAlias = npt.NDArray[Any]
 Hidden: TypeAlias = HiddenFeatures
@@ -56,6 +58,7 @@ __all__ = [
     "Keeper",
     "Labels",
     "Party",
+    "Preparing",
     "Sealed",
     "SealedBlock",
     "digest",
@@ -85,7 +88,8 @@ class Party:
 
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
-    parties must share. Either all parties have a ``keeper`` or none.
+    parties must share. Either all parties have a ``keeper`` or none. ``stock`` is what a dealer
+    without columns has prepared for this run.
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Party:
         observer: Observer | None = None,
         keep: Callable[[Any], None] = lambda shard: None,
         keeper: Keeper | None = None,
+        stock: Stock | None = None,
     ) -> None:
         if masking is not None and masking not in MASKINGS:
             raise InputError.of("masking", f"one of {MASKINGS}", masking)
@@ -129,6 +134,7 @@ class Party:
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
         self._intersections = 0
+        self._stock = stock
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
@@ -252,7 +258,7 @@ class Party:
         summation = self._sum(self.parties, disclosure.name)
         with self._mesh.under(self._as_sent(disclosure)):
             if isinstance(summation, TwoTreesSum):
-                return summation.phase_sum(phases, offsets, to, self._kept(to))
+                return summation.phase_sum(phases, offsets, to, kept_offset(self.parties, to))
             return summation.sum(phases, to)
 
     def sum_to_group(self, values: Array, group: tuple[str, ...], disclosure: Disclosure) -> Array:
@@ -310,9 +316,7 @@ class Party:
         message (`hidden_features.STEPS`). Each call has seeds and pads of its own.
         """
         return HiddenFeatures(
-            self._mesh,
-            self._keys,
-            self._roles(owner, helper, dealer),
+            *self._hiding(Roles(owner, helper, dealer, self.parties), disclosures["keys"]),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
         )
@@ -330,18 +334,24 @@ class Party:
         As `hidden_features`, with `sealed_features.STEPS`.
         """
         return SealedFeatures(
-            self._mesh,
-            self._keys,
-            self._roles(owner, helper, dealer),
+            *self._hiding(Roles(owner, helper, dealer, self.parties), disclosures["keys"]),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
         )
 
-    def _roles(self, owner: str, helper: str, dealer: str) -> Roles:
-        """The roles of a run of its own: no seed or pad comes again in the next."""
-        number = self._hidden.get(owner, 0)
-        self._hidden[owner] = number + 1
-        return Roles(owner, helper, dealer, self.parties, str(number))
+    def _hiding(
+        self, roles: Roles, disclosure: Disclosure
+    ) -> tuple[Mesh, PairKeys, Roles, Dealing | None]:
+        """What a run of hidden phases needs; its number sets its seeds and pads apart."""
+        number = self._hidden.get(roles.owner, 0)
+        self._hidden[roles.owner] = number + 1
+        roles = replace(roles, session=str(number))
+        if self.name not in roles.names:
+            return self._mesh, self._keys, roles, None
+        # Taken out: what was prepared serves one run.
+        stock, self._stock = self._stock, None
+        with self._mesh.under(disclosure):
+            return self._mesh, self._keys, roles, Dealing(self._mesh, self._keys, roles, stock)
 
     def intersection(
         self,
@@ -383,12 +393,6 @@ class Party:
             else:
                 self._sums[key] = TwoTreesSum(self._mesh, prg.fresh_key(), group, purpose)
         return self._sums[key]
-
-    def _kept(self, to: str) -> str:
-        """FDSKL Algorithm 3, line 6: whose offset stays; the same for all rows and runs."""
-        others = [name for name in self.parties if name != to]
-        coin = hashlib.sha256(prg.encode_words("kept", to, *self.parties)).digest()
-        return others[int.from_bytes(coin[:8], "big") % len(others)]
 
 
 def digest(settings: msgspec.Struct) -> str:

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.naive import sealed as naive
 from vertikal import FDSKLClassifier, FDSKLRegressor
-from vertikal.algorithms import sealed
+from vertikal.algorithms import hidden, sealed
 from vertikal.algorithms.directions import draw
 from vertikal.algorithms.phases import owned_block
 from vertikal.algorithms.sealed_residuals import PairwiseSquareResiduals
@@ -325,6 +325,6 @@ def test_plain_pairwise_slopes_are_derivatives():
 
 def test_blocks_of_any_height(monkeypatch):
     whole = make().fit(X, Y)
-    monkeypatch.setattr(sealed, "BLOCK_CELLS", D * 17)
+    monkeypatch.setattr(hidden, "BLOCK_CELLS", D * 17)
     cut = make().fit(X, Y)
     np.testing.assert_allclose(coefficients(cut), coefficients(whole), rtol=0, atol=2e-3)

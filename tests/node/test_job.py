@@ -47,7 +47,7 @@ def test_a_job_and_its_tables(folder):
 
 def test_a_job_names_its_program(folder):
     job = load(folder, 'program = "avfkam"\n' + GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
-    settings = job.fdskl()
+    settings = job.program_settings()
     assert isinstance(settings, AvfkamSettings)
     assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
     with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):

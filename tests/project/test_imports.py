@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
 MATHEMATICS = {"kernels", "losses", "solvers", "data"}
-SYSTEM = {"booking", "clock", "keeping", "version", "mesh", "secure", "party", "privacy"}
+SYSTEM = {"booked_mesh", "clock", "keeping", "version", "mesh", "secure", "party", "privacy"}
 TOP = MATHEMATICS | SYSTEM | {"algorithms", "baselines"}
 ANYTHING = {""}
 
@@ -37,9 +37,9 @@ ARROWS: dict[str, set[str]] = {
     "secure": {"mesh"},
     "privacy": MATHEMATICS | {"secure.ring"},
     "baselines": MATHEMATICS | {"secure.ring"},
-    "booking": {"mesh", "privacy"},
+    "booked_mesh": {"mesh", "privacy"},
     "keeping": set(),
-    "party": {"booking", "clock", "keeping", "mesh", "secure", "data", "privacy"},
+    "party": {"booked_mesh", "clock", "keeping", "mesh", "secure", "data", "privacy"},
     "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
     "estimators": TOP | {"reporting"},
     "node": TOP,

@@ -15,6 +15,7 @@ from tests.conformance.running import Outcome, run
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.hidden_features import Agreed, HiddenFeatures
 from vertikal.secure.links import ClosedLink
 from vertikal.secure.roles import Roles
@@ -77,7 +78,8 @@ def hide(
 
     def work(mesh: Any) -> Any:
         keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
-        part = HiddenFeatures(mesh, keys, roles, agreed, lambda _: nullcontext())
+        dealing = Dealing(mesh, keys, roles) if mesh.me in roles.names else None
+        part = HiddenFeatures(mesh, keys, roles, dealing, agreed, lambda _: nullcontext())
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)

@@ -14,6 +14,7 @@ from tests.secure.hidden_run import ROLES, Seen, reading
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure import prg
 from vertikal.secure.agreement import agree
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.roles import Roles
 from vertikal.secure.sealed_features import AgreedSealed, SealedFeatures
 
@@ -41,6 +42,7 @@ def seal(
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[SealedFeatures], None]] | None = None,
+    stocks: Mapping[str, Any] = {},
     **agreed: Any,
 ) -> Session:
     """Seal ``phases`` by party and let the three roles run ``program`` on their shares."""
@@ -51,7 +53,9 @@ def seal(
 
     def work(mesh: Any) -> Any:
         keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
-        part = SealedFeatures(mesh, keys, roles, block, lambda _: nullcontext())
+        stock = stocks.get(mesh.me)
+        dealing = Dealing(mesh, keys, roles, stock) if mesh.me in roles.names else None
+        part = SealedFeatures(mesh, keys, roles, dealing, block, lambda _: nullcontext())
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)

@@ -42,7 +42,11 @@ def draw(shard: Shard, owner: str) -> Drawn:
     uniforms = Party.uniforms(seeds["directions"], (len(shard.columns), width))
     omega = kernel.directions(uniforms, scalars) / shard.bandwidth
     # The leading bits of one draw: another width of the ring rounds the same offsets.
-    words = Party.words(seeds["offsets"], (width,), np.uint32) >> np.uint32(32 - settings.ring_bits)
+    # Whoever has no columns brings nothing: a dealer may then prepare its part before a run.
+    words = np.zeros(width, np.uint32)
+    if shard.columns:
+        words = Party.words(seeds["offsets"], (width,), np.uint32)
+        words >>= np.uint32(32 - settings.ring_bits)
     offsets = words.astype(Ring(settings.ring_bits).dtype)
     return Drawn(np.asarray(omega * factor[:, None]), offsets, centre)
 

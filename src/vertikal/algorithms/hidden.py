@@ -70,6 +70,25 @@ def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> di
     }
 
 
+def block_of(settings: FdsklSettings, owner: str, rows: int, *, training: bool) -> HiddenBlock:
+    """What the roles agree on about these rows."""
+    return HiddenBlock(
+        rows=rows,
+        width=settings.widths()[owner],
+        phase_bits=settings.ring_bits,
+        word_bits=settings.hidden_bits,
+        most_passes=settings.passes(owner) if training else settings.outputs,
+        fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
+    )
+
+
+def blocks_of(span: slice, width: int) -> Iterator[slice]:
+    """The rows in blocks that one message is about."""
+    height = max(16, BLOCK_CELLS // width)
+    for start in range(span.start, span.stop, height):
+        yield slice(start, min(start + height, span.stop))
+
+
 class HiddenOperator(FeatureOperator):
     """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
 
@@ -103,8 +122,6 @@ class HiddenPass:
             for owner in shard.settings.widths()
         }
         self._hidden: Mapping[str, Hidden] = {}
-        widest = max(shard.settings.widths().values())
-        self._height = max(16, BLOCK_CELLS // widest)
 
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
         """Take part in the one pass over the training rows; the operator Φ at a label party."""
@@ -116,8 +133,7 @@ class HiddenPass:
         """Hide the features of these rows, afresh."""
         party = self._party
         self._hidden = {owner: self._begin(owner, span.stop - span.start) for owner in self._maps}
-        for start in range(span.start, span.stop, self._height):
-            block = slice(start, min(start + self._height, span.stop))
+        for block in blocks_of(span, max(self._settings.widths().values())):
             columns = party.table.block(block)
             for owner, hidden in self._hidden.items():
                 with party.naming("phases"):
@@ -127,14 +143,7 @@ class HiddenPass:
 
     def _begin(self, owner: str, rows: int) -> Hidden:
         settings = self._settings
-        agreed = HiddenBlock(
-            rows=rows,
-            width=settings.widths()[owner],
-            phase_bits=settings.ring_bits,
-            word_bits=settings.hidden_bits,
-            most_passes=settings.passes(owner) if self._training else settings.outputs,
-            fewest_rows=min(FEWEST_ROWS, rows // 4) if self._training else rows + 1,
-        )
+        agreed = block_of(settings, owner, rows, training=self._training)
         return self._party.hidden_features(
             owner,
             *settings.assistants(),

@@ -9,7 +9,7 @@ to the label party alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.directions import draw
-from vertikal.algorithms.hidden import BLOCK_CELLS, NOTHING, SPAN_CELLS
+from vertikal.algorithms.hidden import NOTHING, SPAN_CELLS, blocks_of
 from vertikal.algorithms.phases import owned_block
 from vertikal.algorithms.sealed_residuals import ResidualMap, SquareResiduals
+from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.losses.pointwise import loss_named
 from vertikal.party import SEALED_BITS, Labels, Party, Sealed, SealedBlock
@@ -67,39 +68,29 @@ def train_sealed(
 
     ``labels`` are the label party's, centred: the mean loss of f = 0 is at most 1.
     """
-    settings = shard.settings
-    rows, outputs = party.table.rows, settings.outputs
-    residual_map = residuals(rows, outputs, labels)
-    penalty = penalty_of(shard, rows)
-    steps = plan(
-        rows,
-        settings.n_directions,
-        penalty,
-        settings.max_iterations,
-        residual_map.curvature,
-        SEALED_BITS,
-    )
-    agreed = SealedBlock(
-        rows,
-        settings.n_directions,
-        settings.ring_bits,
-        outputs,
-        forward=steps.iterations,
-        adjoint=steps.iterations,
-        factors=residual_map.factors,
-    )
+    settings, rows = shard.settings, party.table.rows
+    residual_map = residuals(rows, settings.outputs, labels)
+    steps = steps_of(settings, rows, residual_map)
+    agreed = training_block(settings, rows, residual_map, steps)
     with party.clock.stage("phases", rows):
         sealed = hide(party, shard, agreed, slice(0, rows))
     if not sealed.has_role:
         return shard
     with party.clock.stage("solve", steps.iterations):
         residual_map.begin(sealed, steps)
-        share = minimise(party, sealed, residual_map, steps)
-    training = Training(steps.iterations, steps.iterations, True, [], [], penalty)
+        share = minimise(sealed, residual_map, steps, party.clock.advance)
+    training = Training(
+        steps.iterations, steps.iterations, True, [], [], penalty_of(settings, rows)
+    )
     return replace(shard, training=training, coefficient_share=None if sealed.deals else share)
 
 
-def minimise(party: Party, sealed: Sealed, residual_map: ResidualMap, steps: SealedPlan) -> Array:
+def minimise(
+    sealed: Sealed,
+    residual_map: ResidualMap,
+    steps: SealedPlan,
+    advance: Callable[[], None] = lambda: None,
+) -> Array:
     """Accelerated gradient steps on shares: a share of √(2/D)·coefficients (D, outputs)."""
     agreed = sealed.agreed
     w = v = np.zeros((agreed.width, agreed.outputs), np.uint64)
@@ -112,7 +103,7 @@ def minimise(party: Party, sealed: Sealed, residual_map: ResidualMap, steps: Sea
         following = v - change
         w, before = following, w
         v = w + sealed.drop((w - before) * np.uint64(momentum), MOMENTUM_BITS)
-        party.clock.advance(1)
+        advance()
     return w
 
 
@@ -147,9 +138,7 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
     (owner,) = shard.settings.label_parties
     sealed = party.sealed_features(owner, *shard.settings.assistants(), agreed, DISCLOSURES)
     feature_map = owned_block(shard, draw(shard, owner)).feature_map
-    height = max(16, BLOCK_CELLS // agreed.width)
-    for start in range(span.start, span.stop, height):
-        block = slice(start, min(start + height, span.stop))
+    for block in blocks_of(span, agreed.width):
         with party.naming("phases"):
             phases = feature_map.local(party.table.block(block))
         sealed.add(phases)
@@ -169,7 +158,33 @@ def train_square(party: Party, shard: Shard, labels: Labels | None) -> Shard:
     return replace(trained, constant=shard.constant + constant)
 
 
-def penalty_of(shard: Shard, rows: int) -> float:
+def penalty_of(settings: FdsklSettings, rows: int) -> float:
     """λ: as given, or 0.1 over the number of rows; weights are the label party's secret."""
-    penalty = shard.settings.penalty
-    return 0.1 / rows if penalty == "auto" else float(penalty)
+    return 0.1 / rows if settings.penalty == "auto" else float(settings.penalty)
+
+
+def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedPlan:
+    """The public plan of this fit."""
+    return plan(
+        rows,
+        settings.n_directions,
+        penalty_of(settings, rows),
+        settings.max_iterations,
+        residual_map.curvature,
+        SEALED_BITS,
+    )
+
+
+def training_block(
+    settings: FdsklSettings, rows: int, residual_map: ResidualMap, steps: SealedPlan
+) -> SealedBlock:
+    """What the roles agree on for this fit."""
+    return SealedBlock(
+        rows,
+        settings.n_directions,
+        settings.ring_bits,
+        settings.outputs,
+        forward=steps.iterations,
+        adjoint=steps.iterations,
+        factors=residual_map.factors,
+    )

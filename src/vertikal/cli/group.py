@@ -18,6 +18,7 @@ from vertikal.version import __version__
 
 COMMANDS = {
     "audit": "audit:audit",
+    "dealer": "dealer:dealer",
     "demo": "demo:demo",
     "federation": "federation:federation",
     "invite": "invite:invite",

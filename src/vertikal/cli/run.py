@@ -15,6 +15,7 @@ from vertikal.errors import InputError
 from vertikal.version import __version__
 
 if TYPE_CHECKING:
+    from vertikal.mesh.network import NetworkMesh
     from vertikal.node.job import Job
     from vertikal.node.progress import Report
 
@@ -73,7 +74,7 @@ def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
 
     mesh = MpiMesh(job.names, MpiWorld(), job=job.digest, version=__version__, deadline=job.timeout)
     try:
-        work(job, path.parent, mesh, out, _print if reports else _quiet)
+        work(job, path.parent, mesh, out, _print if reports else quiet)
     except BaseException as error:
         click.echo(f"error: {' '.join(str(error).split()) or 'interrupted'}", err=True)
         # Without this MPI would wait for this rank at the end, and for the others here.
@@ -92,15 +93,38 @@ def run_party(
     job: Path, name: str, federation: Path, key: Path, certificate: Path, out: Path | None
 ) -> None:
     """One party of a job, as `vertikal run` starts it."""
-    from vertikal.mesh.network import NetworkMesh
     from vertikal.node.children import end_with_parent, told_port
     from vertikal.node.federation import FederationFile
     from vertikal.node.job import Job
     from vertikal.node.progress import Report
     from vertikal.node.work import work
-    from vertikal.secure.identity import Identity
 
     content = Job.load(job)
+    addresses = FederationFile.load(federation).addresses()
+    for other, address in addresses.items():
+        if other != name and address is not None and address.endswith(":0"):
+            port = told_port(name, other, content.timeout)
+            addresses[other] = f"{address.removesuffix(':0')}:{port}"
+    end_with_parent()
+    mesh = network_mesh(content, name, federation, key, certificate, addresses)
+    if mesh.port is not None:
+        _print(Report(name, port=mesh.port))
+    work(content, job.parent, mesh, out, _print)
+
+
+def network_mesh(
+    content: Job,
+    name: str,
+    federation: Path,
+    key: Path,
+    certificate: Path,
+    addresses: dict[str, str | None] | None = None,
+) -> NetworkMesh:
+    """The network mesh of one party of a job; ``addresses`` are those of the federation file."""
+    from vertikal.mesh.network import NetworkMesh
+    from vertikal.node.federation import FederationFile
+    from vertikal.secure.identity import Identity
+
     members = FederationFile.load(federation)
     identity = Identity.load(key, certificate)
     if identity.name != name:
@@ -109,24 +133,15 @@ def run_party(
         raise InputError.of(
             "job", f"of the parties in the federation file {members.names}", content.names
         )
-    addresses = members.addresses()
-    for other, address in addresses.items():
-        if other != name and address is not None and address.endswith(":0"):
-            port = told_port(name, other, content.timeout)
-            addresses[other] = f"{address.removesuffix(':0')}:{port}"
-    end_with_parent()
-    mesh = NetworkMesh(
+    return NetworkMesh(
         name,
-        addresses,
+        members.addresses() if addresses is None else addresses,
         members.credentials(identity),
         job=content.digest,
         version=__version__,
         deadline=content.timeout,
         bind=members.member(name).bind,
     )
-    if mesh.port is not None:
-        _print(Report(name, port=mesh.port))
-    work(content, job.parent, mesh, out, _print)
 
 
 def _print(report: Report) -> None:
@@ -135,5 +150,5 @@ def _print(report: Report) -> None:
     sys.stdout.flush()
 
 
-def _quiet(report: Report) -> None:
-    pass
+def quiet(report: Report) -> None:
+    """Tell nobody."""

@@ -25,7 +25,7 @@ def check_difference(site: Site, record: Record, ids: Iterable[bytes]) -> None:
     folder = private_folder(site.store / "intersections")
     key = _key(folder)
     marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
-    table = record.proposal.job.parties[site.me].table
+    table = str(record.proposal.job.parties[site.me].table)
     close = least_difference(folder, table, record.digest, marks)
     path = folder / f"{_title(table)}-{record.digest[:16]}"
     if close is not None and 0 < close < site.policy.least_difference:

@@ -11,6 +11,8 @@
     [parties.bank]
     table = "bank.csv"
     columns = ["balance"]            # all that are offered, if left out
+    [parties.notary]                 # a dealer without data says how many rows the others have
+    rows = 30000
 
 `vertikal run` reads the tables from files beside the job, whose rows are the same people in the
 same order. A party may also name a ``test`` table of other people there, with the same columns; if
@@ -41,12 +43,16 @@ ON_LOSS = ("wait", "stop")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one party brings: a table, the column of labels if any, and which features of it."""
+    """What one party brings: a table, the column of labels if any, and which features of it.
 
-    table: str
+    A dealer without data brings a number of rows only.
+    """
+
+    table: str | None = None
     label: str | None = None
     columns: tuple[str, ...] | None = None
     test: str | None = None
+    rows: int | None = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +92,26 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = [name for name, part in self.parties.items() if part.test is not None]
         if given and len(given) < len(self.parties):
             raise InputError.of("test", "named by all parties or by none", f"only by {given}")
-        self.program_settings()
+        settings = self.program_settings()
+        for name, part in self.parties.items():
+            self._check_part(name, part, settings)
+
+    def _check_part(self, name: str, part: Part, settings: Any) -> None:
+        """A table, or the part of a dealer without data."""
+        if (part.table is None) == (part.rows is None):
+            raise InputError.of(f"parties.{name}", "a table, or rows for a dealer", "both or none")
+        if part.rows is not None and part.rows < 2:
+            raise InputError.of(f"rows of {name}", "a whole number from 2 on", part.rows)
+        if part.table is None and self.dealer_of(settings) != name:
+            raise InputError.of(
+                f"table of {name}", "named: only the dealer of hidden phases has none", "none"
+            )
+
+    @staticmethod
+    def dealer_of(settings: Any) -> str | None:
+        """The dealer of hidden phases, if the job has one."""
+        hides = getattr(settings, "hides", False)
+        return str(settings.assistants()[1]) if hides else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,7 +125,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """What all parties must share; the names of files are each one's own business."""
         bare = {
-            name: Part("", part.label, test=None if part.test is None else "")
+            name: Part(None, part.label, test=None if part.test is None else "", rows=part.rows)
             for name, part in self.parties.items()
         }
         shared = msgspec.structs.replace(self, parties=bare)
@@ -136,6 +161,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         from vertikal.data.tables import Table
 
         part = self._part(name)
+        if part.table is None:
+            return Table(name, (), np.empty((part.rows or 0, 0))), None
         titles, values = read_csv(folder / part.table, name)
         labels = None
         if part.label is not None:

@@ -17,6 +17,8 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
     or a column that the owner did not list.
     """
     part = proposal.job.parties[file.name]
+    if part.table is None:
+        raise InputError(f"{file.name}: a party that is a service brings a table to every job")
     offer = file.tables.get(part.table)
     if offer is None:
         raise InputError(f"{file.name} offers no table {part.table[:60]!r}")

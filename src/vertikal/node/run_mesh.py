@@ -72,8 +72,8 @@ class RunMesh(PacketMesh):
             raise WireError(f"a packet of another pair, from {sender}")
         self._accept(packet)
 
-    def _post(self, peer: str, packet: bytes, *, urgent: bool) -> None:
-        self._exchange.post(peer, self.run, packet, urgent=urgent)
+    def _post(self, peer: str, packet: packets.Ready, *, urgent: bool) -> None:
+        self._exchange.post(peer, self.run, packets.whole(packet), urgent=urgent)
 
     def _release(self) -> None:
         self._exchange.detach(self)

@@ -24,6 +24,7 @@ from vertikal.node.job import Job
 from vertikal.node.programs import program_named
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.shard_file import write_shard
+from vertikal.node.stock import FileStock
 from vertikal.party import Labels, Party, digest
 from vertikal.version import __version__
 
@@ -35,12 +36,13 @@ PREDICTIONS = "predictions.csv"
 
 @dataclass(frozen=True)
 class _Bench:
-    """What a party works with."""
+    """What a party works with; ``stock`` is what a dealer without columns has prepared."""
 
     job: Job
     settings: Any
     mesh: Mesh
     reporter: Reporter
+    stock: FileStock | None
 
     def party(
         self,
@@ -62,10 +64,18 @@ class _Bench:
             shape=self.job.shape,
             observer=self.reporter,
             keep=keep,
+            stock=self.stock,
         )
 
 
-def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> Any:
+def work(
+    job: Job,
+    folder: Path,
+    mesh: Mesh,
+    out: Path | None,
+    tell: Tell,
+    stock: FileStock | None = None,
+) -> Any:
     """Run the program at this party; on failure the others are told before the error is raised."""
     reporter = Reporter(mesh, tell)
     try:
@@ -74,7 +84,7 @@ def work(job: Job, folder: Path, mesh: Mesh, out: Path | None, tell: Tell) -> An
         if isinstance(mesh, PacketMesh):
             reporter.begin(mesh.me, "connect", None)
             mesh.connect()
-        bench = _Bench(job, job.program_settings(), mesh, reporter)
+        bench = _Bench(job, job.program_settings(), mesh, reporter, stock)
         # One BLAS thread: the parties themselves are what runs in parallel on this machine.
         with threadpool_limits(1, "blas"):
             shard = _train(bench, table, labels, out)

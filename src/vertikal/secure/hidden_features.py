@@ -22,7 +22,7 @@ from vertikal.errors import MeshError, SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
-from vertikal.secure.dealing import Dealing, Stock
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.private_product import KINDS, Part, PrivateProduct
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
@@ -77,19 +77,16 @@ class HiddenFeatures:
         mesh: Mesh,
         keys: PairKeys,
         roles: Roles,
+        dealing: Dealing | None,
         agreed: Agreed,
         booked: Booked,
-        stock: Stock | None = None,
     ) -> None:
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
         self._fixed = FixedPoint(Ring(agreed.word_bits))
         self._tag = f"hidden/{roles.owner}/{roles.session}/request"
         self._opened = np.zeros(agreed.rows, np.int64)  # at H: forward products by row
-        dealing = None
-        if mesh.me in roles.names:
-            with booked("keys"):
-                dealing = Dealing(mesh, keys, roles, stock)
+        if dealing is not None:
             shape = (agreed.rows, agreed.width)
             self._product = PrivateProduct(
                 mesh, keys, roles, dealing, shape, self._fixed.ring.dtype

@@ -20,7 +20,7 @@ from vertikal.errors import SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
-from vertikal.secure.dealing import Dealing, Stock
+from vertikal.secure.dealing import Dealing
 from vertikal.secure.links import ClosedLink
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
@@ -77,17 +77,14 @@ class SealedFeatures:
         mesh: Mesh,
         keys: PairKeys,
         roles: Roles,
+        dealing: Dealing | None,
         agreed: AgreedSealed,
         booked: Booked,
-        stock: Stock | None = None,
     ) -> None:
         self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
         fixed = FixedPoint(Ring(64), COSINE_BITS)
-        dealing = None
         self._sealed = not agreed.reveals
-        if self.has_role:
-            with booked("keys"):
-                dealing = Dealing(mesh, keys, roles, stock)
+        if dealing is not None:
             self._product = SharedProduct(
                 mesh,
                 keys,

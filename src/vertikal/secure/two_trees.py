@@ -11,6 +11,7 @@ share it. All other sums draw fresh masks.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,17 @@ import numpy.typing as npt
 from vertikal.mesh.collectives import Tree, reduce
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.pads import group_name, summable
-from vertikal.secure.prg import uniform_words
+from vertikal.secure.prg import encode_words, uniform_words
 from vertikal.secure.trees import masking_trees
 
 Array = npt.NDArray[Any]
+
+
+def kept_offset(parties: tuple[str, ...], to: str) -> str:
+    """FDSKL Algorithm 3, line 6: whose offset stays; the same for all rows and runs."""
+    others = [name for name in parties if name != to]
+    coin = hashlib.sha256(encode_words("kept", to, *parties)).digest()
+    return others[int.from_bytes(coin[:8], "big") % len(others)]
 
 
 class TwoTreesSum:

@@ -51,10 +51,12 @@ def separate_values(
     rank = int((sizes > _NOISE * np.sqrt(len(values))).sum())
     spectrum = np.square(sizes) / len(values)
     if rank == 0:
-        return Separated(np.empty((len(values), 0)), spectrum, True)
+        empty = np.empty((len(values), 0))
+        return Separated(empty, empty, spectrum, True)
+    scores = axes[:, :rank] * np.sqrt(len(values))
     ica = FastICA(whiten=False, max_iter=max_iterations, random_state=random_state)
     with warnings.catch_warnings():
         # Said by `converged` instead: components that have not settled can still match.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        components = ica.fit_transform(axes[:, :rank] * np.sqrt(len(values)))
-    return Separated(components, spectrum, bool(ica.n_iter_ < max_iterations))
+        components = ica.fit_transform(scores)
+    return Separated(components, scores, spectrum, bool(ica.n_iter_ < max_iterations))

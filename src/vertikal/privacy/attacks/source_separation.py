@@ -34,6 +34,7 @@ class Separated:
     """Estimated columns, each of unit variance, in no order and with either sign."""
 
     components: Array  # (rows, rank)
+    scores: Array  # (rows, rank) along the principal axes, each of unit variance
     spectrum: Array  # (D,) variances along the principal axes, in ring steps², largest first
     converged: bool
 
@@ -62,7 +63,8 @@ def separate(
     if rank is None:
         rank = _rank(spectrum, hidden_parties)
     if rank == 0:
-        return Separated(np.empty((len(phases), 0)), spectrum, True)
+        empty = np.empty((len(phases), 0))
+        return Separated(empty, empty, spectrum, True)
     scores = np.empty((len(phases), rank))
     for rows in _blocks(angles):
         scores[rows] = (angles[rows] - mean) @ axes[:, :rank]
@@ -79,7 +81,7 @@ def separate(
         # Said by `converged` instead: components that have not settled can still match.
         warnings.simplefilter("ignore", ConvergenceWarning)
         components = ica.fit_transform(scores)
-    return Separated(components, spectrum, bool(ica.n_iter_ < max_iterations))
+    return Separated(components, scores, spectrum, bool(ica.n_iter_ < max_iterations))
 
 
 def centred_angles(hidden: Array, ring: Ring) -> Array:

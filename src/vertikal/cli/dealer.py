@@ -1,0 +1,76 @@
+"""``vertikal dealer``: a participant without data, who makes the correlations of hidden phases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vertikal.errors import InputError
+from vertikal.reporting import bytes_text
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def dealer() -> None:
+    """Take part as the dealer of hidden phases, without data."""
+
+
+@dealer.command()
+@click.argument("job", type=_FILE)
+@click.option("--out", type=_FILE, required=True, help="The file; it serves one run.")
+def prepare(job: Path, out: Path) -> None:
+    """Make the correlation for one run of the job in the file JOB, ahead of time."""
+    from vertikal.node.job import Job
+    from vertikal.node.stock import write_stock
+
+    content = Job.load(job)
+    settings = content.program_settings()
+    name = content.dealer_of(settings)
+    if name is None:
+        raise InputError.of("JOB", "one with hidden phases (disclosure)", "one without a dealer")
+    rows = content.parties[name].rows
+    if rows is None:
+        raise InputError(
+            f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
+            "dealer with 'rows' and no table"
+        )
+    size = write_stock(out, settings, rows)
+    click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
+
+
+@dealer.command()
+@click.argument("job", type=_FILE)
+@click.argument("name")
+@click.option("--federation", type=_FILE, required=True, help="The federation file.")
+@click.option("--key", type=_FILE, required=True, help="NAME.key, as keygen wrote it.")
+@click.option("--certificate", type=_FILE, required=True, help="NAME.crt, as keygen wrote it.")
+@click.option("--correlation", type=_FILE, help="What `dealer prepare` wrote; made now without.")
+def join(
+    job: Path,
+    name: str,
+    federation: Path,
+    key: Path,
+    certificate: Path,
+    correlation: Path | None,
+) -> None:
+    """Join the federation as NAME, the dealer of the job in the file JOB."""
+    from vertikal.cli.run import network_mesh, quiet
+    from vertikal.node.job import Job
+    from vertikal.node.stock import claim_stock
+    from vertikal.node.work import work
+
+    content = Job.load(job)
+    settings = content.program_settings()
+    if content.dealer_of(settings) != name:
+        raise InputError.of("NAME", "the dealer of this job", name)
+    rows = content.parties[name].rows
+    stock = None
+    if correlation is not None:
+        if rows is None:
+            raise InputError.of("--correlation", "left out by a dealer with a table", name)
+        stock = claim_stock(correlation, settings, rows)
+    mesh = network_mesh(content, name, federation, key, certificate)
+    work(content, job.parent, mesh, None, quiet, stock)
+    click.echo(f"done: dealt for {content.label_parties[0]}")
