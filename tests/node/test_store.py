@@ -266,7 +266,7 @@ def test_a_writer_that_is_killed_leaves_whole_versions(tmp_path):
         assert process.stdout.readline() == b"ready\n"
         time.sleep(pause)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(200)
         process.stdout.close()
     models = ModelStore(folder)
     versions = [one.version for one in models.versions()]
