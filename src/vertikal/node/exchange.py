@@ -203,7 +203,7 @@ class Exchange:
                 self, name, self._addresses[name] or "", self._credentials, plaintext=False
             )
             self._diallers[name] = dialler
-        dialler.start()
+            dialler.start()
 
     # What the links tell their owner.
 

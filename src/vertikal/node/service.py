@@ -66,6 +66,7 @@ class Service:
             self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
             self._endpoint.start()
             self._say(f"predictions are served at http port {self._endpoint.port}")
+        threading.Thread(target=_load_libraries, name="libraries", daemon=True).start()
 
     def stop(self) -> None:
         """End all runs in good order; jobs go on when the service is started again."""
@@ -275,6 +276,13 @@ class Service:
             if not self._stopped.is_set():
                 self.council.beat()
                 self._stopped.wait(NAP)
+
+
+def _load_libraries() -> None:
+    """What runs and predictions need, loaded while nobody waits for it."""
+    from vertikal.node import prediction, stages
+
+    del prediction, stages
 
 
 def _job(content: dict[str, Any]) -> Job:
