@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -96,9 +97,10 @@ class Service:
         if handler is None:
             raise InputError(f"the service knows no command {command!r}")
         try:
-            answer = handler(**request)
+            inspect.signature(handler).bind(**request)
         except TypeError as error:
             raise InputError(f"command {command!r}: {error}") from None
+        answer = handler(**request)
         self._news.set()
         return answer
 
