@@ -356,6 +356,7 @@ class Party:
             group,
             ids,
             str(number),
+            self.secret("order of common ids"),
             lambda step: self._mesh.under(disclosures[step]),
             self.clock.advance,
         )

@@ -148,7 +148,7 @@ def test_missing_cells_are_refused_with_counts():
 
 
 USELESS = {
-    "constant": (np.full(N, 3.5), "it is 3.5 in each row"),
+    "constant": (np.full(N, 3.5), "it is the same number in each row"),
     "word": (["x"] * N, "it is the same text in each row"),
     "nothing": ([None] * N, "no cell is there"),
     "name": ([f"person {number}" for number in range(N)], "more than 64 different texts"),
@@ -170,6 +170,12 @@ def test_columns_of_no_use(name):
     assert name not in preparation.names
     with pytest.raises(InputError, match="at least one that is of use"):
         learn(source_of(frame), [name], missing=missing, unusable="drop")
+
+
+def test_two_columns_of_one_title():
+    frame = HOLES.assign(**{"income is missing": FRAME["age"]})
+    with pytest.raises(InputError, match="columns of bank: two would become columns of one title"):
+        learn(source_of(frame), list(frame), missing="indicator")
 
 
 def test_few_texts_of_which_no_two_are_equal():

@@ -180,14 +180,23 @@ def test_a_log_whose_last_line_is_none_takes_no_more(path):
         AuditLog(path, "bank").record("start")
 
 
-def test_a_full_disk_is_said(path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("room", [0, 10])
+def test_a_full_disk_is_said(path, monkeypatch, room):
+    """Also one that takes half a line: what is there stays a log."""
+    original = os.write
 
-    monkeypatch.setattr(audit.os, "write", full)
-    with pytest.raises(DiskFull, match="full"):
-        AuditLog(path, "bank").record("start")
+    def full(number, raw):
+        if not room:
+            raise OSError(28, "No space left on device")
+        return original(number, raw[:room])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit.os, "write", full)
+        with pytest.raises(DiskFull, match="full"):
+            AuditLog(path, "bank").record("start")
     assert verify(path).number == 5
+    AuditLog(path, "bank").record("start")
+    assert verify(path).number == 6
 
 
 def test_threads_and_processes_write_one_chain(tmp_path):

@@ -35,6 +35,7 @@ def intersect(
     sets: Mapping[str, list[bytes]],
     *,
     least: int = 1,
+    order_key: bytes | None = None,
     deadline: float = 30.0,
     meddle: Mapping[str, Callable[[Intersection], None]] | None = None,
     advance: Callable[[int], None] = lambda _: None,
@@ -45,7 +46,10 @@ def intersect(
 
     def work(mesh: Any) -> Any:
         keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=0)
-        part = Intersection(mesh, keys, group, sets[mesh.me], "0", lambda _: nullcontext(), advance)
+        order = order_key or prg.fresh_key()
+        part = Intersection(
+            mesh, keys, group, sets[mesh.me], "0", order, lambda _: nullcontext(), advance
+        )
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)

@@ -45,15 +45,14 @@ def test_it_is_the_plain_intersection_in_one_order(numbers):
 def test_sets_of_unequal_size_in_many_messages(monkeypatch, chunk):
     monkeypatch.setattr(intersection, "CHUNK", chunk)
     monkeypatch.setattr(intersection, "SPAN", 50)
-    done = []
     sets = {"a": ids(range(100)), "b": ids(range(300)), "c": ids(range(50, 150))}
     for order in ("abc", "bca", "cab"):
-        chosen = {name: sets[name] for name in order}
+        chosen, done = {name: sets[name] for name in order}, []
         session = intersect(chosen, advance=done.append)
         first, *others = in_order(session, chosen)
         assert set(first) == set(ids(range(50, 100)))
         assert others == [first, first]
-    assert all(amount > 0 for amount in done)
+        assert sum(done) == 3 * capacity_of(300)
 
 
 def test_exactly_one_full_message_of_labels(monkeypatch):
@@ -62,11 +61,13 @@ def test_exactly_one_full_message_of_labels(monkeypatch):
     assert len(intersect(sets).rows["b"]) == 20
 
 
-def test_the_order_is_drawn_anew_in_each_run():
+def test_the_order_follows_from_a_secret_of_the_leader():
+    """Other secrets, other orders; the same secret gives the same, as a resumed job needs it."""
     orders = [in_order(intersect(SETS), SETS)[0] for _ in range(3)]
     assert all(set(order) == set(ids(range(30, 40))) for order in orders)
     assert len({tuple(order) for order in orders}) == 3
-    assert orders[0] != sorted(orders[0])
+    again = [in_order(intersect(SETS, order_key=bytes(32)), SETS)[0] for _ in range(2)]
+    assert again[0] == again[1]
 
 
 def test_others_learn_sizes_to_within_a_sixteenth():
@@ -179,6 +180,23 @@ def test_sizes_that_cannot_be_are_refused(field, value):
     session = intersect(SETS, meddle={"b": meddle}, deadline=20.0)
     with pytest.raises(MeshError, match="sizes of b"):
         raise session.outcome.errors["a"]
+
+
+@pytest.mark.parametrize("step", ["compare_sizes", "pass_round", "gather", "spread", "check"])
+@pytest.mark.parametrize("who", ["a", "b"])
+def test_a_party_that_stops_is_named_by_all_others(step, who):
+    def meddle(part):
+        def stop(*_):
+            raise RuntimeError("out of memory")
+
+        setattr(part, step, stop)
+
+    session = intersect(SETS, meddle={who: meddle})
+    others = {name: error for name, error in session.outcome.errors.items() if name != who}
+    assert set(others) == set(SETS) - {who}
+    for error in others.values():
+        assert isinstance(error, MeshError)
+        assert "out of memory" in str(error)
 
 
 def test_the_wrong_number_of_points_is_refused():

@@ -49,7 +49,7 @@ DISCLOSURES = {
     ),
     "matches": Disclosure(
         "common ids",
-        "the common ids in a random order, each written so that only its receiver knows it",
+        "the common ids in the leader's order, each written so that only its receiver knows it",
         "which of its own rows are common to all parties, and their common order",
         masked=False,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,20 +45,32 @@ def integers(cells: Any) -> Array:
     return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def texts(cells: Any) -> list[str | None]:
-    """Text without white space at both ends; None where a cell is missing or has nothing else."""
-    found = plain(cells).cast(arrow().string()).to_pylist()
-    return [(text.strip() or None) if text is not None else None for text in found]
+def texts(cells: Any) -> Any:
+    """Arrow text without white space at both ends; missing where a cell has nothing else."""
+    pa = arrow()
+    from pyarrow import compute
+
+    found = compute.utf8_trim_whitespace(plain(cells).cast(pa.string()))
+    return compute.if_else(compute.equal(found, ""), pa.scalar(None, pa.string()), found)
 
 
-def parsed(cells: list[str | None]) -> Array | None:
+def parsed(words: Any) -> Array | None:
     """The numbers that these texts all are, NaN where one is missing; None if one is no number."""
     pa = arrow()
     try:
-        found = pa.array(cells, pa.string()).cast(pa.float64())
+        found = words.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
     return np.asarray(found.to_numpy(zero_copy_only=False), np.float64)
+
+
+def places_of(words: Any, known: Sequence[str]) -> Array:
+    """Where each text stands among ``known``; −1 where it is missing or not one of these."""
+    pa = arrow()
+    from pyarrow import compute
+
+    found = compute.index_in(words, value_set=pa.array(known, pa.string()), skip_nulls=True)
+    return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def plain(cells: Any) -> Any:

@@ -50,8 +50,10 @@ def csv(party: str, path: Path, height: int) -> Opened:
     pa = arrow()
     from pyarrow import csv as reader
 
-    with refusals(party, path), path.open("rb") as file:
-        titles = reader.open_csv(file).schema.names if file.read(1) and not file.seek(0) else []
+    parsing = reader.ParseOptions(newlines_in_values=True)
+    with refusals(party, path):
+        empty = path.stat().st_size == 0
+        titles = [] if empty else reader.open_csv(path, parse_options=parsing).schema.names
     if not titles:
         raise InputError.of(f"table of {party}", "a CSV file with titles", path.name)
 
@@ -62,7 +64,7 @@ def csv(party: str, path: Path, height: int) -> Opened:
             strings_can_be_null=True,
         )
         with refusals(party, path):
-            yield from reader.open_csv(path, convert_options=options)
+            yield from reader.open_csv(path, parse_options=parsing, convert_options=options)
 
     return batches, tuple(titles)
 

@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
+from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, places_of, texts
 from vertikal.data.prepare import SCALES, Scaling, learn_scaling
 from vertikal.data.row_choice import RowChoice
 from vertikal.data.sources import Source
@@ -111,7 +111,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def blank(self, count: int) -> Table:
-        """``count`` rows of a person nothing is known about: means, no category, no indicator."""
+        """``count`` rows of people of whom nothing is known: means, no category, all missing."""
         row = [
             value
             for plan in self.columns
@@ -139,14 +139,10 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             made = np.where(absent, plan.mean, found)[:, None]
         else:
             words = texts(cells)
-            absent = np.array([word is None for word in words], bool)
-            places = {category: place for place, category in enumerate(plan.categories)}
-            made = np.zeros((len(words), len(places)))
-            for row, word in enumerate(words):
-                if word in places:
-                    made[row, places[word]] = 1
-                elif word is not None:
-                    unseen[plan.name] += 1
+            absent = np.asarray(words.is_null())
+            places = places_of(words, plan.categories)
+            made = (places[:, None] == np.arange(len(plan.categories))).astype(np.float64)
+            unseen[plan.name] += int(((places < 0) & ~absent).sum())
         filled[plan.name] += int(absent.sum())
         return np.hstack((made, absent[:, None])) if plan.indicator else made
 
@@ -190,19 +186,20 @@ def learn(
     plans = tuple(_plan(survey, missing) for survey in surveys if survey.name not in useless)
     preparation = Preparation(source.party, missing, plans)  # type: ignore[arg-type]
     prepared = preparation.apply(source, rows)
-    values = prepared.table.block(slice(None))
-    for plan in plans:
-        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)]):
-            useless[plan.name] = "it numbers the rows, as an id does"
+    useless |= _numberings(preparation, prepared)
+    if useless and unusable == "refuse":
+        raise _useless(source.party, useless)
     if useless:
-        if unusable == "refuse":
-            raise _useless(source.party, useless)
         kept = tuple(plan for plan in plans if plan.name not in useless)
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
         prepared = preparation.apply(source, rows)
     if not preparation.columns:
         raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
+    if len(set(preparation.titles)) < len(preparation.titles):
+        raise InputError(
+            f"columns of {source.party}: two would become columns of one title; rename"
+        )
     if scale is not None:
         scaling = learn_scaling(prepared.table, scale)
         preparation = msgspec.structs.replace(preparation, scaling=scaling)
@@ -229,7 +226,7 @@ def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
         parts.append(
             _as_numbers(source.party, name, cells)
             if survey.is_numbers
-            else np.array(texts(cells), dtype=str)
+            else np.array(texts(cells).to_pylist(), dtype=str)
         )
         places.append(where)
     whole = np.concatenate(parts)
@@ -238,6 +235,16 @@ def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
     found = np.empty_like(whole)
     found[np.concatenate([place for place in places if place is not None])] = whole
     return found
+
+
+def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:
+    """Columns of whole numbers that look like numbers of rows, and why they are of no use."""
+    values = prepared.table.block(slice(None))
+    return {
+        plan.name: "it numbers the rows, as an id does"
+        for plan in preparation.columns
+        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)])
+    }
 
 
 def _survey(

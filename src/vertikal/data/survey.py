@@ -63,7 +63,7 @@ class Survey:
         if not self._present:
             return "no cell is there"
         if self.is_numbers:
-            return f"it is {self._low:g} in each row" if self._low == self._high else ""
+            return "it is the same number in each row" if self._low == self._high else ""
         if len(self.words) == 1 and not self.missing:
             return "it is the same text in each row"
         if len(self.words) > MOST_CATEGORIES:
@@ -72,17 +72,16 @@ class Survey:
             return "no two texts are equal, as with an id"
         return ""
 
-    def _count_words(self, party: str, words: list[str | None]) -> None:
+    def _count_words(self, party: str, words: Any) -> None:
         found = parsed(words) if self.is_numbers else None
         if found is None:
             self.is_numbers = False
-            there = [word for word in words if word is not None]
-            self._present += len(there)
-            self.missing += len(words) - len(there)
+            self._present += len(words) - words.null_count
+            self.missing += words.null_count
         else:
             self._count_numbers(party, found)
         if len(self.words) <= MOST_CATEGORIES:
-            self.words.update(word for word in words if word is not None)
+            self.words.update(words.drop_null().unique().to_pylist())
 
     def _count_numbers(self, party: str, found: Array) -> None:
         there = found[~np.isnan(found)]

@@ -13,6 +13,7 @@ accident, such as half a copy, and not somebody who rewrites that file too.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -97,8 +98,7 @@ class AuditLog:
                     facts,
                     before.digest,
                 ).sealed()
-                os.write(number, msgspec.json.encode(line) + b"\n")
-                os.fsync(number)
+                _append(number, msgspec.json.encode(line) + b"\n")
                 write_whole(_head_file(self._path), f"{line.number}:{line.digest}".encode())
         except OSError as error:
             raise disk_error(self._path, error) from None
@@ -193,6 +193,18 @@ def _locked(path: Path) -> Iterator[int]:
         yield number
     finally:
         os.close(number)
+
+
+def _append(number: int, raw: bytes) -> None:
+    """Write all of it, or nothing that stays: a full disk may take half a line."""
+    size = os.fstat(number).st_size
+    try:
+        if os.write(number, raw) < len(raw):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(number)
+    except OSError:
+        os.ftruncate(number, size)
+        raise
 
 
 def _tail(number: int) -> bytes:

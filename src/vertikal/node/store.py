@@ -192,12 +192,17 @@ class ModelStore:
             asked = name if version is None else f"{name}, version {version}"
             raise InputError(f"model {asked!r} is not in this store; it has {has}")
         path = self._folder / name / str(version or numbers[-1]) / MANIFEST
+        what = f"model {name!r}, version {path.parent.name}"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Manifest)
+            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except (OSError, msgspec.DecodeError) as error:
+            raise InputError(f"{what}: {MANIFEST} cannot be read: {error}") from None
+        if manifest.format != FORMAT:
             raise InputError(
-                f"model {name!r}, version {path.parent.name}: {MANIFEST} cannot be read: {error}"
-            ) from None
+                f"{what} has format {manifest.format}, this library reads {FORMAT}; use vertikal "
+                f"{manifest.library}, which stored it"
+            )
+        return manifest
 
     def check(self, name: str, version: int | None = None) -> Manifest:
         """As `show`, after a look at every file's digest."""

@@ -71,9 +71,15 @@ class Workers:
 @contextmanager
 def workers(count: int | None = None) -> Iterator[Workers]:
     """As many threads as this process may use cores, unless ``count`` says otherwise."""
-    count = count or len(os.sched_getaffinity(0))
+    count = count or _cores()
     with ThreadPoolExecutor(count, "points") as pool:
         yield Workers(pool, count)
+
+
+def _cores() -> int:
+    """Cores that this process may use, where the system says so, else all there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def hash_to_points(messages: Sequence[bytes], domain: bytes, threads: Workers) -> Array:

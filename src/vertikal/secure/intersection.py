@@ -9,8 +9,8 @@ F_i(id) = hash(k_i·P(id), id), where P hashes to the group. Five steps, in this
 3. `gather`: each other party stores F_i(id) under its own ids in an oblivious table. The **sum** of
    these tables, a secure sum that only the leader learns, decodes to Σ_i F_i(id) exactly for the
    ids that all have. An id that one party lacks decodes to noise, whoever else has it.
-4. `spread`: the leader shuffles the common ids and tells each party another half of F_i of each.
-   A party finds its rows by these; they are the intersection, in an order that chance has made.
+4. `spread`: the leader puts the common ids into an order that only a secret of its own explains,
+   and tells each party another half of F_i of each. By these a party finds its rows.
 5. `check`: all compare the number of common ids and a digest of them in their order.
 
 So among three or more parties nobody sees who has what in common with whom: there is nothing that
@@ -53,7 +53,8 @@ AHEAD = 2
 """Messages that the leader is ahead of the answers it has taken."""
 SPAN = 1 << 16
 """Slots of the table in one secure sum, and labels in one message."""
-MOST = 1 << 32
+MOST = 1 << 27
+"""Ids of one party: more would not fit into memory here."""
 LEAST_CAPACITY = 64
 LABEL_BYTES = 16
 
@@ -82,8 +83,9 @@ def capacity_of(count: int) -> int:
 class Intersection:
     """One party's part in one intersection of sets of distinct ids, each id some bytes.
 
-    The first of ``group`` leads. ``session`` tells intersections under the same keys apart;
-    ``advance`` is told how many ids of the largest set, in rounded numbers, are done.
+    The first of ``group`` leads. ``session`` tells intersections under the same keys apart. The
+    leader's ``order_key``, a secret, decides the order of the common ids: the same key gives the
+    same order. ``advance`` is told how many ids of the largest set, in rounded numbers, are done.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Intersection:
         group: tuple[str, ...],
         ids: Sequence[bytes],
         session: str,
+        order_key: bytes,
         booked: Booked,
         advance: Callable[[int], None],
     ) -> None:
@@ -104,7 +107,7 @@ class Intersection:
         self._leader = group[0]
         self._peers = tuple(name for name in group if name != mesh.me)
         self._tag = f"alignment/{session}"
-        self._booked, self._advance = booked, advance
+        self._order_key, self._booked, self._advance = order_key, booked, advance
         self._sum = PaddedSum(mesh, keys, group, f"alignment {session}")
         self._exponent = Exponent()
         self._salt, self._least = b"", 1
@@ -155,20 +158,21 @@ class Intersection:
                 for peer in self._peers:
                     answer = self._points_of(peer, "evaluated", len(rows))
                     found[peer][rows] = self._exponent.undo(answer, threads)
-                self._advance(self.largest // len(parts))
+                self._tell_progress(number - AHEAD)
         self._values = {peer: self._function(peer, points) for peer, points in found.items()}
 
     def _answer(self, threads: Workers) -> None:
         asked = self._stretches(self._capacities[self._leader])
         own = []
-        for theirs, mine in zip(asked, self._stretches(len(self._ids)), strict=True):
+        spans = zip(asked, self._stretches(len(self._ids)), strict=True)
+        for number, (theirs, mine) in enumerate(spans):
             points = self._points_of(self._leader, "blinded", theirs.stop - theirs.start)
             with self._booked("evaluated"):
                 answer = self._exponent.times(points, threads)
                 self._mesh.send(self._leader, f"{self._tag}/evaluated", answer)
             # Own ids a stretch at a time, while the leader makes the next message.
             own.append(self._exponent.times(self._points(self._ids[mine], threads), threads))
-            self._advance(self.largest // len(asked))
+            self._tell_progress(number)
         self._values = {self._mesh.me: self._function(self._mesh.me, np.concatenate(own))}
 
     def gather(self) -> None:
@@ -197,7 +201,7 @@ class Intersection:
             self._refuse_few(len(labels))
             return self._rows_of(labels)
         self._refuse_few(len(self._common))
-        rows = self._common[_shuffled(len(self._common))]
+        rows = np.array(sorted(self._common.tolist(), key=self._mark), np.int64)
         with self._booked("matches"):
             for peer, values in self._values.items():
                 labels = _labels(values)[rows]
@@ -243,6 +247,15 @@ class Intersection:
         )
         return np.frombuffer(b"".join(values), np.uint8).reshape(-1, 2 * LABEL_BYTES)
 
+    def _mark(self, row: int) -> bytes:
+        """What the common ids are sorted by."""
+        return prg.derive_key(self._order_key, self._ids[row].hex())
+
+    def _tell_progress(self, number: int) -> None:
+        rounds = -(-self.largest // CHUNK)
+        done = [self.largest * place // rounds for place in (number, number + 1)]
+        self._advance(done[1] - done[0])
+
     def _refuse_few(self, matched: int) -> None:
         if matched < self._least:
             raise SecrecyError(
@@ -266,8 +279,7 @@ class Intersection:
         return self._mesh.recv_array(peer, tag, np.uint8, (count, POINT_BYTES))
 
     def _labels(self) -> Array:
-        parts = list(self._label_messages())
-        return np.concatenate(parts)
+        return np.concatenate(list(self._label_messages()))
 
     def _label_messages(self) -> Iterator[Array]:
         size = SPAN
