@@ -87,8 +87,8 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
 
 CASES = [
     *((place, name, "open") for place in ("alignment", "sum", "model") for name in NAMES),
-    ("order", "lender", "open"),
-    ("order", "shop", "open"),
+    ("spread", "lender", "open"),
+    ("spread", "shop", "open"),
     ("block", "lender", "open"),
     ("solver", "lender", "open"),
     ("written", "lender", "open"),

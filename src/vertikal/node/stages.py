@@ -8,7 +8,6 @@ often it was interrupted.
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,18 +30,11 @@ from vertikal.node.progress import Reporter
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
 from vertikal.party import Labels, Party, digest
-from vertikal.privacy.ledger import Disclosure, Ledger
+from vertikal.privacy.ledger import Ledger
 from vertikal.version import __version__
 
 NOTHING, ALIGNED, TRAINED = 0, 1, 2
 ROWS = "rows"
-
-ORDER = Disclosure(
-    "order",
-    "an order of the common rows, drawn by the leader",
-    "nothing: a permutation that follows from a secret of the leader",
-    masked=False,
-)
 
 
 @dataclass(frozen=True)
@@ -129,24 +121,8 @@ def _align(bench: Bench, ids: Ids) -> None:
     nobody = Table(site.me, (), np.zeros((0, 0)))
     party = _party(bench, nobody, None, "align", "")
     found = align(party, ids, least=site.policy.least_rows)
-    order = _order(party, [ids.values[row] for row in found.rows])
-    rows = np.ascontiguousarray(found.rows[order], np.int64)
     site.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
-    bench.checkpoints.write(ROWS, rows.tobytes())
-
-
-def _order(party: Party, ids: list[bytes]) -> Any:
-    """A permutation of the common rows that the same job draws again and nobody can foresee."""
-    mine = None
-    if party.leads:
-        key = party.secret("order")
-        marks = [hmac.digest(key, one, "sha256") for one in ids]
-        mine = np.array(sorted(range(len(marks)), key=marks.__getitem__), np.int64)
-    group = (party.leader, *(name for name in party.parties if name != party.leader))
-    order = np.asarray(party.broadcast(mine, group, ORDER))
-    if order.dtype != np.int64 or not np.array_equal(np.sort(order), np.arange(len(ids))):
-        raise MeshError(f"{party.name}: {party.leader} sent an order that is none of these rows")
-    return order
+    bench.checkpoints.write(ROWS, found.rows.tobytes())
 
 
 def _party(bench: Bench, table: Table, labels: Labels | None, step: str, settings: str) -> Party:
