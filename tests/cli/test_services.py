@@ -44,7 +44,7 @@ def test_a_job_by_command(folder):
         told = vertikal(folder, "lender", "job", "submit", job)
         assert "job 1 (credit)" in told
         until(lambda: "asks" in vertikal(folder, "shop", "job", "list"), "asked")
-        assert "signed" in vertikal(folder, "shop", "job", "show", "1")
+        until(lambda: ", signed" in vertikal(folder, "shop", "job", "show", "1"), "signed")
         assert json.loads(vertikal(folder, "shop", "job", "show", "1", "--json"))["number"] == 1
         assert "there is no job 9" in vertikal(folder, "shop", "job", "show", "9", code=1)
         vertikal(folder, "shop", "job", "approve", "1")
