@@ -46,3 +46,15 @@ def test_refusals_are_one_line(tmp_path):
         assert done.exit_code == 1
         assert said in done.output
         assert len(done.output.splitlines()) == 1
+
+
+def test_a_key_under_a_passphrase(tmp_path, monkeypatch):
+    monkeypatch.setenv("VERTIKAL_PASSPHRASE", "short")
+    done = keygen("bank", "--out", str(tmp_path), "--passphrase")
+    assert (done.exit_code, "8 characters at least" in done.output) == (1, True)
+    monkeypatch.setenv("VERTIKAL_PASSPHRASE", "long enough")
+    done = keygen("bank", "--out", str(tmp_path), "--passphrase")
+    assert done.exit_code == 0
+    assert "keep it and its passphrase secret" in done.output
+    assert "ENCRYPTED" in (tmp_path / "bank.key").read_text()
+    assert "long enough" not in done.output

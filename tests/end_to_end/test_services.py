@@ -87,8 +87,8 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
 
 CASES = [
     *((place, name, "open") for place in ("alignment", "sum", "model") for name in NAMES),
-    ("order", "lender", "open"),
-    ("order", "shop", "open"),
+    ("spread", "lender", "open"),
+    ("spread", "shop", "open"),
     ("block", "lender", "open"),
     ("solver", "lender", "open"),
     ("written", "lender", "open"),
@@ -202,3 +202,20 @@ def _scored(parties, command):
         check=False,
     )
     return "1 ok" in done.stdout
+
+
+@pytest.mark.slow
+def test_twenty_jobs_in_a_row_leave_nothing_behind(parties):
+    lay_out(parties.root, policy=RULE)
+    write_job(parties.root, settings='disclosure = "open"')
+    parties.start(*NAMES)
+    resident = []
+    for number in range(1, 21):
+        parties.tell("lender", "job", "submit", "credit.toml")
+        parties.done(number)
+        resident.append(sum(parties.resident(name) for name in NAMES))
+    # The first jobs load libraries and fill caches that stay.
+    assert resident[-1] < 1.05 * resident[4], resident
+    for name in NAMES:
+        left = parties.root / name / "store" / "checkpoints"
+        assert list(left.iterdir()) == []

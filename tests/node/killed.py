@@ -17,7 +17,7 @@ from typing import Any
 PLACES = {
     # place: (module, class or "", function, which call of it)
     "alignment": ("vertikal.secure.intersection", "Intersection", "gather", 1),
-    "order": ("vertikal.node.stages", "", "_order", 1),
+    "spread": ("vertikal.secure.intersection", "Intersection", "spread", 1),
     "sum": ("vertikal.secure.pads", "PaddedSum", "sum", 3),
     "block": ("vertikal.node.checkpoints", "Checkpoints", "keep", 3),
     "solver": ("vertikal.solvers.exact", "", "search", 2),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -213,9 +212,10 @@ class Parties:
         kind = {"Shard": Shard, "AdmmShard": AdmmShard}[store.show("credit").kind]
         return store.load("credit", kind).shard
 
-    def kill(self, name: str) -> None:
-        self.running[name].send_signal(signal.SIGKILL)
-        self.running[name].wait(SECONDS)
+    def resident(self, name: str) -> int:
+        """Bytes of memory that a service has."""
+        pages = Path(f"/proc/{self.running[name].pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def stop(self) -> None:
         for one in self.running.values():

@@ -144,3 +144,19 @@ def test_certificates_of_other_making_are_refused(bank):
     for pem in wrong:
         with pytest.raises(InputError, match="one that `vertikal keygen` made"):
             Certificate.parse(pem)
+
+
+def test_a_key_under_a_passphrase(bank, tmp_path):
+    key, certificate = files(tmp_path)
+    bank.save(key, certificate, b"correct horse")
+    assert b"ENCRYPTED" in key.read_bytes()
+    assert key.stat().st_mode & 0o777 == 0o600
+    again = Identity.load(key, certificate, b"correct horse")
+    bank.certificate.verify(b"words", again.sign(b"words"))
+    with pytest.raises(InputError, match="kept under a passphrase; give it in VERTIKAL_PASSPHRASE"):
+        Identity.load(key, certificate)
+    with pytest.raises(InputError, match=r"must hold a private key .* that this passphrase opens"):
+        Identity.load(key, certificate, b"wrong horse")
+    # A passphrase that a key does not need does no harm.
+    bank.save(key, certificate)
+    assert Identity.load(key, certificate, b"any").name == "bank"

@@ -45,6 +45,8 @@ def start(file: Path) -> None:
     stopped.wait()
     _say("stopping")
     service.stop()
+    # Whatever thread of a library still waits for a peer must not keep the process.
+    os._exit(0)
 
 
 def passphrase() -> bytes | None:

@@ -8,6 +8,7 @@ nobody's approval. A nonce makes the same job, submitted again, another one.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import time
 from typing import Protocol
@@ -26,6 +27,7 @@ AHEAD = 300.0
 OLDEST = 30 * 86400.0
 """Seconds after which a proposal is too old to be taken up."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PROPOSAL = b"vertikal proposal\0"
 _DECISION = b"vertikal decision\0"
 
@@ -86,6 +88,7 @@ def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
     keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
     if me not in proposal.job.parties:
         raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
+    check_name(proposal.name)
     proposal.job.check()
     if proposal.submitter != proposal.job.leader:
         raise IdentityError(
@@ -93,6 +96,14 @@ def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
             f"{proposal.submitter!r}"
         )
     return proposal
+
+
+def check_name(name: str) -> None:
+    """The name of a model is also that of a folder in each party's store."""
+    if not _NAME.fullmatch(name):
+        raise InputError.of(
+            "name of the model", "1 to 64 letters, digits, dots, dashes or underscores", name[:80]
+        )
 
 
 def decode_proposal(signed: Signed) -> Proposal:

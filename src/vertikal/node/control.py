@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,10 @@ class ControlServer:
                 answer = {"error": " ".join(str(error).split())}
             except msgspec.DecodeError as error:
                 answer = {"error": f"request: {error}"}
+            except Exception as error:
+                # A defect: its owner finds the traceback in the output of the service.
+                traceback.print_exc()
+                answer = {"error": f"the service failed ({type(error).__name__}); see its output"}
             connection.sendall(msgspec.json.encode(answer) + b"\n")
 
 

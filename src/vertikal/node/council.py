@@ -8,6 +8,7 @@ all have signed exactly this job and that its own policy allows it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -26,6 +27,12 @@ from vertikal.version import __version__
 FRESH = 5.0
 """Seconds after which a peer's beat says nothing about now."""
 DAY = 86400.0
+LONGEST_PAUSE = 60.0
+
+
+def pause(attempts: int) -> float:
+    """Seconds between the beginnings of two runs: longer, the more of them were broken off."""
+    return min(LONGEST_PAUSE, 0.5 * 2.0**attempts) if attempts else 0.0
 
 
 class Council:
@@ -45,6 +52,7 @@ class Council:
         self._begin = begin
         self._say = say
         self._refused: set[str] = set()
+        self._begun: dict[str, float] = {}
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
         self.exchange: Exchange
@@ -68,12 +76,13 @@ class Council:
             self._decide(record, APPROVE, "")
         return record
 
-    def look(self, job: Job, name: str = "") -> Seen:
+    def look(self, job: Job, name: str = "plan") -> Seen:
         """This party's own table of a job that it may submit.
 
         What does not fit its own file is refused here, before anybody hears of the job.
         """
         site = self._site
+        approvals.check_name(name)
         job.check()
         if job.leader != site.me:
             raise InputError(
@@ -309,10 +318,13 @@ class Council:
             return
         if self.done_by_all(record) or self.missing(record):
             return
+        if time.monotonic() - self._begun.get(record.digest, -math.inf) < pause(record.attempt):
+            return
         told = [self.news(name, record) for name in others]
         attempts = [news.attempt for news in told if news is not None and not news.running]
         if len(attempts) == len(others):
             attempt = max(record.attempt, *attempts) + 1
+            self._begun[record.digest] = time.monotonic()
             for name in others:
                 self.tell(name, Begin(record.digest, attempt))
             self.try_begin(record, attempt)

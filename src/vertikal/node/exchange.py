@@ -24,7 +24,6 @@ from typing import Protocol
 import msgspec
 
 from vertikal.errors import (
-    AgreementError,
     IdentityError,
     MeshError,
     NameTaken,
@@ -203,7 +202,7 @@ class Exchange:
                 self, name, self._addresses[name] or "", self._credentials, plaintext=False
             )
             self._diallers[name] = dialler
-        dialler.start()
+            dialler.start()
 
     # What the links tell their owner.
 
@@ -340,10 +339,3 @@ class Exchange:
             else:
                 run.peer_down(name)
         self._on_presence(name, up)
-
-
-def version_fault(me: str, peer: str, ours: str, theirs: str) -> AgreementError:
-    """Two services of different releases do not work together."""
-    return AgreementError(
-        f"{me}: library version is {ours} here and {theirs} at {peer}; install the same release"
-    )

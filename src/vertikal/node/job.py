@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vertikal.errors import InputError, UnknownParty
+from vertikal.mesh.collectives import SHAPES
 from vertikal.node.federation import read_toml
 from vertikal.secure.prg import derive_key, fresh_key
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from vertikal.party import Labels
 
 ON_LOSS = ("wait", "stop")
+MASKINGS = ("pads", "trees")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,6 +85,10 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError.of("parties", "two at least", list(self.parties))
         if not 0 < self.timeout < 1e9:
             raise InputError.of("timeout", "a positive number of seconds", self.timeout)
+        if self.masking not in MASKINGS:
+            raise InputError.of("masking", f"one of {MASKINGS}", self.masking)
+        if self.shape not in SHAPES:
+            raise InputError.of("shape", f"one of {list(SHAPES)}", self.shape)
         if self.on_loss not in ON_LOSS:
             raise InputError.of("on_loss", f"one of {ON_LOSS}", self.on_loss)
         if self.secret_seed is not None and not 0 <= self.secret_seed < 1 << 256:

@@ -54,23 +54,24 @@ def label_column(source: Source, label: str, rows: Any) -> Any:
     import numpy as np
 
     from vertikal.data.cells import TEXT, kind_of, numbers, parsed, texts
+    from vertikal.data.formats import arrow
 
-    words: list[str | None] = []
-    values = []
+    words, values = [], []
     for batch in source.blocks([label]):
         cells = batch.column(0)
         if kind_of(cells) == TEXT:
-            words += texts(cells)
+            words.append(texts(cells))
         else:
             values.append(numbers(cells))
     if not words:
         return np.concatenate([np.zeros(0), *values])[rows]
-    if None in words:
+    chosen = arrow().chunked_array(words).combine_chunks().take(arrow().array(rows))
+    if chosen.null_count:
         raise InputError(
-            f"label of {source.party}: {words.count(None)} of {len(words)} are missing; leave such "
-            "rows out"
+            f"label of {source.party}: {chosen.null_count} of {len(chosen)} are missing; leave "
+            "such rows out"
         )
-    found = parsed(words)
+    found = parsed(chosen)
     if found is None:
-        found = np.unique(np.array(words, str), return_inverse=True)[1].astype(float)
-    return found[rows]
+        found = np.unique(np.array(chosen.to_pylist()), return_inverse=True)[1].astype(float)
+    return found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from vertikal.errors import InputError
 from vertikal.node.approvals import Proposal
+from vertikal.node.job import Job
 from vertikal.node.party_file import Offer, PartyFile, Standing
 from vertikal.node.programs import program_named
 
@@ -61,11 +63,8 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
             f"policy of {file.name}: {directions} directions per row, at most "
             f"{policy.most_directions} are allowed"
         )
-    if job.secret_seed is not None and not policy.experiments:
-        found.append(
-            f"policy of {file.name}: secret_seed shows every party's directions, and is for "
-            "experiments only"
-        )
+    if not policy.experiments:
+        found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, settings)]
     privacy = getattr(settings, "privacy", None)
     if privacy is not None and policy.privacy is None:
         found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
@@ -73,6 +72,18 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
         offered(file, proposal)
     except InputError as error:
         found.append(str(error))
+    return found
+
+
+def _for_experiments(job: Job, settings: Any) -> list[str]:
+    """What papers are reproduced with, and what would show more than any level says."""
+    found = []
+    if job.secret_seed is not None:
+        found.append("secret_seed shows every party's directions, and is for experiments only")
+    if job.masking != "pads":
+        found.append(f"masking {job.masking!r} is for experiments only, use 'pads'")
+    if getattr(settings, "directions", "private") != "private":
+        found.append("shared directions are for experiments only")
     return found
 
 

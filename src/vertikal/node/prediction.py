@@ -48,6 +48,8 @@ CHOSEN = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
+MOST_SESSIONS = 16
+"""Sessions in which a party serves at once."""
 IDLE = 120.0
 """Seconds without a request after which a session ends."""
 
@@ -105,6 +107,7 @@ class Session:
             deadline=WAIT,
             patience=5.0,
         )
+        self._party: Any = None
         try:
             self._party = Party(
                 self.mesh,
@@ -123,9 +126,12 @@ class Session:
             raise
 
     def end(self, reason: str = "") -> None:
+        """Let go of the mesh, and write to the audit log what was sent."""
         if reason:
             self.mesh.fail(reason)
         self.mesh.stop(1.0)
+        if self._party is not None:
+            self._site.note_ledgers("predictions", self._model.digest, [self._party.ledger])
 
     @property
     def broken(self) -> bool:
@@ -238,6 +244,7 @@ class Predictions:
         self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
         self._lock = threading.Lock()
         self._led: dict[str, Session] = {}
+        self._serving = 0
 
     def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
         """The scores of these ids; a session that broke is opened anew, once."""
@@ -261,6 +268,11 @@ class Predictions:
 
     def serve(self, record: Record, name: str) -> None:
         """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
+        with self._lock:
+            if self._serving >= MOST_SESSIONS:
+                self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
+                return
+            self._serving += 1
         threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
 
     def close(self) -> None:
@@ -279,6 +291,9 @@ class Predictions:
                 session.end(public_words(self._site.me, error))
             if not isinstance(error, MeshError):
                 self._site.note_refusal(record.proposal.job.leader, str(error))
+        finally:
+            with self._lock:
+                self._serving -= 1
 
     def _close(self, digest: str, words: str) -> None:
         self._led.pop(digest).end(words)

@@ -97,8 +97,12 @@ class Run:
         try:
             folder = private_folder(site.store / "checkpoints")
             checkpoints = Checkpoints(folder / record.digest[:16])
-            with threadpool_limits(1, "blas"):
-                ledger = run(Bench(site, record, mesh, reporter, checkpoints))
+            bench = Bench(site, record, mesh, reporter, checkpoints)
+            try:
+                with threadpool_limits(1, "blas"):
+                    run(bench)
+            finally:
+                site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
         except BaseException as error:
             mesh.fail(public_words(site.me, error))
             mesh.stop(FAREWELL)
@@ -108,7 +112,6 @@ class Run:
         reporter.close("done")
         mesh.stop()
         checkpoints.clear()
-        site.note_ledger(record, ledger)
 
     def check(self) -> None:
         """PeerStopped if the run was broken off: local work asks this at every step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class Service:
             self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
             self._endpoint.start()
             self._say(f"predictions are served at http port {self._endpoint.port}")
+        threading.Thread(target=_load_libraries, name="libraries", daemon=True).start()
 
     def stop(self) -> None:
         """End all runs in good order; jobs go on when the service is started again."""
@@ -95,9 +97,10 @@ class Service:
         if handler is None:
             raise InputError(f"the service knows no command {command!r}")
         try:
-            answer = handler(**request)
+            inspect.signature(handler).bind(**request)
         except TypeError as error:
             raise InputError(f"command {command!r}: {error}") from None
+        answer = handler(**request)
         self._news.set()
         return answer
 
@@ -275,6 +278,13 @@ class Service:
             if not self._stopped.is_set():
                 self.council.beat()
                 self._stopped.wait(NAP)
+
+
+def _load_libraries() -> None:
+    """What runs and predictions need, loaded while nobody waits for it."""
+    from vertikal.node import prediction, stages
+
+    del prediction, stages
 
 
 def _job(content: dict[str, Any]) -> Job:

@@ -135,5 +135,5 @@ def _chunks(column: Any) -> list[tuple[int, Any]]:
 def _there(cells: Any) -> Any:
     """Which cells are not missing."""
     if kind_of(cells) == TEXT:
-        return np.array([text is not None for text in texts(cells)], bool)
+        return np.asarray(texts(cells).is_valid())
     return ~np.isnan(numbers(cells))

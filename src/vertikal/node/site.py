@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -84,13 +85,13 @@ class Site:
             words=words,
         )
 
-    def note_ledger(self, record: Record, ledger: Ledger) -> None:
+    def note_ledgers(self, what: str, digest: str, ledgers: Sequence[Ledger]) -> None:
         """Write to the audit log what left this party in a run, by kind of message."""
         sent: dict[str, int] = {}
-        for entry in ledger.entries():
+        for entry in (entry for ledger in ledgers for entry in ledger.entries()):
             key = f"{entry.disclosure.name} to {entry.receiver}"
             sent[key] = sent.get(key, 0) + entry.bytes
-        self.log.record("sent", job=record.number, digest=record.digest, bytes=sent)
+        self.log.record("sent", what=what, digest=digest, bytes=sent)
 
     def note_refusal(self, sender: str, words: str) -> None:
         """Write to the audit log what somebody asked for and did not get."""

@@ -8,8 +8,7 @@ often it was interrupted.
 
 from __future__ import annotations
 
-import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,18 +30,11 @@ from vertikal.node.progress import Reporter
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
 from vertikal.party import Labels, Party, digest
-from vertikal.privacy.ledger import Disclosure, Ledger
+from vertikal.privacy.ledger import Ledger
 from vertikal.version import __version__
 
 NOTHING, ALIGNED, TRAINED = 0, 1, 2
 ROWS = "rows"
-
-ORDER = Disclosure(
-    "order",
-    "an order of the common rows, drawn by the leader",
-    "nothing: a permutation that follows from a secret of the leader",
-    masked=False,
-)
 
 
 @dataclass(frozen=True)
@@ -54,21 +46,21 @@ class Bench:
     mesh: RunMesh
     reporter: Reporter
     checkpoints: Checkpoints
+    ledgers: list[Ledger] = field(default_factory=list)
+    """What left this party so far, also in a run that is broken off."""
 
     @property
     def job(self) -> Any:
         return self.record.proposal.job
 
 
-def run(bench: Bench) -> Ledger:
+def run(bench: Bench) -> None:
     """Take part in one run of an approved job; returns when this party's shard is in its store."""
     reached = min(_tell_stage(bench.mesh, _stage(bench)).values())
-    ledger = Ledger()
     if reached < TRAINED:
-        ledger = _train(bench, reached)
+        _train(bench, reached)
     # Nobody leaves before everybody has its shard: a run that ends here has ended everywhere.
     _tell_stage(bench.mesh, TRAINED)
-    return ledger
 
 
 def _stage(bench: Bench) -> int:
@@ -92,7 +84,7 @@ def _tell_stage(mesh: RunMesh, stage: int) -> dict[str, int]:
     return stages
 
 
-def _train(bench: Bench, reached: int) -> Ledger:
+def _train(bench: Bench, reached: int) -> None:
     site, record, job = bench.site, bench.record, bench.job
     source = open_table(site, record.proposal)
     if table_digest(site, record.proposal, source) != record.table:
@@ -101,9 +93,8 @@ def _train(bench: Bench, reached: int) -> Ledger:
             "the job again, so that it is approved for what the table holds now"
         )
     ids = source.ids()
-    ledgers = []
     if reached == NOTHING:
-        ledgers.append(_align(bench, ids))
+        _align(bench, ids)
     rows = np.frombuffer(bench.checkpoints.read(ROWS) or b"", np.int64)
     check_difference(site, record, [ids.values[row] for row in rows])
     offer = offered(site.file, record.proposal)[0]
@@ -122,40 +113,22 @@ def _train(bench: Bench, reached: int) -> Ledger:
     shard = program.train(party, settings, site.budget, record.digest)
     facts = {"job": record.digest, "rows": len(rows), "algorithm": job.algorithm}
     site.models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
-    return Ledger.joined([*ledgers, party.ledger])
 
 
-def _align(bench: Bench, ids: Ids) -> Ledger:
+def _align(bench: Bench, ids: Ids) -> None:
     """The common rows in an order that all share, kept for later runs."""
     site = bench.site
     nobody = Table(site.me, (), np.zeros((0, 0)))
     party = _party(bench, nobody, None, "align", "")
     found = align(party, ids, least=site.policy.least_rows)
-    order = _order(party, [ids.values[row] for row in found.rows])
-    rows = np.ascontiguousarray(found.rows[order], np.int64)
     site.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
-    bench.checkpoints.write(ROWS, rows.tobytes())
-    return party.ledger
-
-
-def _order(party: Party, ids: list[bytes]) -> Any:
-    """A permutation of the common rows that the same job draws again and nobody can foresee."""
-    mine = None
-    if party.leads:
-        key = party.secret("order")
-        marks = [hmac.digest(key, one, "sha256") for one in ids]
-        mine = np.array(sorted(range(len(marks)), key=marks.__getitem__), np.int64)
-    group = (party.leader, *(name for name in party.parties if name != party.leader))
-    order = np.asarray(party.broadcast(mine, group, ORDER))
-    if order.dtype != np.int64 or not np.array_equal(np.sort(order), np.arange(len(ids))):
-        raise MeshError(f"{party.name}: {party.leader} sent an order that is none of these rows")
-    return order
+    bench.checkpoints.write(ROWS, found.rows.tobytes())
 
 
 def _party(bench: Bench, table: Table, labels: Labels | None, step: str, settings: str) -> Party:
     job = bench.job
     secret = bench.checkpoints.secret(lambda: job.secret(bench.site.me))
-    return Party(
+    party = Party(
         bench.mesh,
         table,
         label_parties=job.label_parties,
@@ -169,6 +142,8 @@ def _party(bench: Bench, table: Table, labels: Labels | None, step: str, setting
         observer=bench.reporter,
         keeper=bench.checkpoints,
     )
+    bench.ledgers.append(party.ledger)
+    return party
 
 
 def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:

@@ -47,7 +47,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
         "open": service.council.alive(record),
         "done": record.done,
         "attempt": record.attempt,
-        "words": record.words,
+        "words": record.words or (record.final.words if record.final else ""),
         "stage": report.stage if report else "",
         "rows_done": report.done if report else 0,
         "rows_total": report.total if report else None,

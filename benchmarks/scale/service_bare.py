@@ -1,0 +1,70 @@
+"""One party of the work of `service.py` without a service: align, prepare, train.
+
+python -m benchmarks.scale.service_bare FOLDER NAME
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from vertikal.algorithms import fdskl
+from vertikal.algorithms.alignment import align
+from vertikal.data.preparation import learn
+from vertikal.data.sources import open_source
+from vertikal.data.tables import Table
+from vertikal.mesh.network import NetworkMesh
+from vertikal.node.federation import FederationFile
+from vertikal.node.job import Job, labels_of
+from vertikal.node.offers import label_column
+from vertikal.node.party_file import PartyFile
+from vertikal.party import Party, digest
+from vertikal.secure.identity import Identity
+from vertikal.secure.prg import fresh_key
+from vertikal.version import __version__
+
+
+def main(root: Path, name: str) -> float:
+    """Seconds from the moment all are connected until this party has its shard."""
+    folder = root / name
+    file = PartyFile.load(folder / "party.toml")
+    job = Job.load(root / "lender" / "credit.toml")
+    federation = FederationFile.load(folder / "federation.toml")
+    identity = Identity.load(folder / f"{name}.key", folder / f"{name}.crt")
+    # The services hold the federation's own port.
+    listens = f"127.0.0.1:{(root / 'bare-port').read_text()}"
+    addresses = {one: at and listens for one, at in federation.addresses().items()}
+    mesh = NetworkMesh(
+        name, addresses, federation.credentials(identity), job="bare", version=__version__
+    )
+    mesh.connect(120.0)
+    began = time.monotonic()
+    source = open_source(name, "people.parquet", id="customer", folder=folder)
+    options = {
+        "label_parties": job.label_parties,
+        "secret": fresh_key(),
+        "job": "bare",
+        "version": __version__,
+    }
+    settings = job.program_settings()
+    with threadpool_limits(1, "blas"):
+        nobody = Table(name, (), np.zeros((0, 0)))
+        aligned = Party(mesh, nobody, labels=None, settings="", **options)
+        rows = align(aligned, source.ids()).rows
+        _, prepared = learn(source, file.tables["people"].features, rows=rows)
+        labels = None
+        if job.parties[name].label:
+            labels = labels_of(name, label_column(source, "default", rows), regression=False)
+        party = Party(mesh, prepared.table, labels=labels, settings=digest(settings), **options)
+        fdskl.train(party, settings)
+    took = time.monotonic() - began
+    mesh.stop()
+    return took
+
+
+if __name__ == "__main__":
+    print(main(Path(sys.argv[1]), sys.argv[2]))

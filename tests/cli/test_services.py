@@ -1,0 +1,105 @@
+"""The commands of a party's owner, against services inside this process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tests.node.services import trio
+from tests.node.worlds import RULE, lay_out, until, write_job
+from vertikal.cli import main
+from vertikal.node import service
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(service, "BEAT", 0.2)
+    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": ""})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    return tmp_path
+
+
+def vertikal(folder, name, *arguments, code=0):
+    party = ("--party", str(folder / name / "party.toml"))
+    done = CliRunner().invoke(main, [*arguments, *party])
+    assert done.exit_code == code, done.output
+    if code:
+        assert done.output.splitlines()[-1].startswith("error: ")
+    return done.output
+
+
+def test_a_job_by_command(folder):
+    job = str(folder / "lender" / "credit.toml")
+    with trio(folder) as world:
+        assert "bank             ok" in vertikal(folder, "lender", "federation", "check")
+        assert vertikal(folder, "shop", "job", "list") == "no jobs\n"
+        plan = json.loads(vertikal(folder, "lender", "plan", job, "--json"))
+        assert plan["rows"] == 100
+        assert all(one["bytes_sent"] > 1000 for one in plan["parties"].values())
+        assert plan["minutes"]["10 Mb/s"] >= plan["minutes"]["1 Gb/s"] > 0
+        assert set(plan["links"]) == {"bank", "shop"}
+        assert "Mb/s" in vertikal(folder, "lender", "plan", job)
+        told = vertikal(folder, "lender", "job", "submit", job)
+        assert "job 1 (credit)" in told
+        until(lambda: "asks" in vertikal(folder, "shop", "job", "list"), "asked")
+        until(lambda: ", signed" in vertikal(folder, "shop", "job", "show", "1"), "signed")
+        assert json.loads(vertikal(folder, "shop", "job", "show", "1", "--json"))["number"] == 1
+        assert "there is no job 9" in vertikal(folder, "shop", "job", "show", "9", code=1)
+        vertikal(folder, "shop", "job", "approve", "1")
+        told = vertikal(folder, "lender", "job", "watch", "1", "--timeout", "80")
+        assert told.endswith("done\n")
+        assert "decided already" in vertikal(folder, "shop", "job", "approve", "1", code=1)
+        for name in ("bank", "shop"):
+            world.wait(name, world["lender"].book.numbered(1).digest, lambda one: one.done, "done")
+
+        vertikal(folder, "lender", "job", "submit", job, "--name", "other")
+        until(lambda: "2  other" in vertikal(folder, "shop", "job", "list"), "asked again")
+        vertikal(folder, "shop", "job", "reject", "2", "--reason", "not today")
+        told = vertikal(folder, "lender", "job", "watch", "2", "--timeout", "60", code=1)
+        assert "rejected by shop: not today" in told.splitlines()[-1]
+        assert "not today" in vertikal(folder, "lender", "job", "show", "2")
+        listed = json.loads(vertikal(folder, "lender", "job", "list", "--json"))
+        assert [one["name"] for one in listed] == ["credit", "other"]
+
+        ids = folder / "new.csv"
+        ids.write_text("row,customer\n1,1001\n2,nobody\n")
+        arguments = ("predict", "credit", "--ids", str(ids), "--column", "customer")
+        out = folder / "scores.csv"
+        assert "1 ok, 1 unknown" in vertikal(folder, "lender", *arguments, "-o", str(out))
+        assert out.read_text().startswith("id,status,value,unknown_at,probability\n1001,ok,")
+        wrong = vertikal(folder, "lender", *arguments, "-o", "scores.txt", code=1)
+        assert "--out must be a file that ends in .parquet or .csv" in wrong
+        wrong = ("predict", "credit", "--ids", str(ids), "--column", "x", "-o", str(out))
+        assert "--column must be one of" in vertikal(folder, "lender", *wrong, code=1)
+        world.stop("shop")
+        told = vertikal(folder, "lender", *arguments, "-o", str(out), code=1)
+        assert "shop is not connected" in told
+        done = CliRunner().invoke(
+            main, ["federation", "check", "--party", str(folder / "lender" / "party.toml")]
+        )
+        assert done.exit_code == 1
+        assert "shop cannot take part as things are" in done.output
+
+
+def test_no_service_and_no_party_file(folder, monkeypatch):
+    assert "does not run" in vertikal(folder, "bank", "job", "list", code=1)
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(main, ["job", "list"])
+    assert "--party must name the party file" in done.output
+    monkeypatch.chdir(folder / "bank")
+    done = CliRunner().invoke(main, ["job", "list"])
+    assert "does not run" in done.output
+    monkeypatch.setenv("VERTIKAL_PARTY", str(folder / "gone.toml"))
+    done = CliRunner().invoke(main, ["job", "list"])
+    assert "party file 'gone.toml' cannot be read" in done.output
+
+
+def test_invite_and_join(folder):
+    entry = CliRunner().invoke(main, ["invite", "lender", "bank", "--at", "127.0.0.1:1"])
+    assert "lender.toml is not there; `vertikal keygen lender` makes it" in entry.output
+    done = CliRunner().invoke(main, ["invite", "a", "a", "--at", "127.0.0.1:1"])
+    assert "distinct names" in done.output
+    done = CliRunner().invoke(main, ["join", "nonsense"])
+    assert "not one that `vertikal invite` printed" in done.output
