@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ from vertikal.reporting.svg import Series, line_chart
 Array = npt.NDArray[Any]
 
 LEVELS = (1e-2, 1e-3, 1e-4)
-EPOCHS = 50
+EPOCHS, TRIED = 50, 10
+RHOS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 NEVER = 10**9
 """More rounds than anybody runs: a level that was not reached."""
 
@@ -43,13 +44,14 @@ class Trace:
 
 
 def compare(run: Benchmark, problem: Problem, rounds: int, folder: Path) -> list[Trace]:
-    """Averaged, as published and FDML against the centralised optimum; figures and two charts."""
+    """Three kinds of sharing and FDML against the centralised optimum; figures and two charts."""
     best, best_loss = problem.optimum()
     run.figure("centralised: objective", best)
     run.figure("centralised: test log-loss", best_loss)
     traces = [
         sharing(run, problem, "averaged", rounds, best),
         sharing(run, problem, "as published", rounds, best),
+        sharing(run, problem, "averaged, rho chosen", rounds, best, best_rho(problem)),
         fdml(run, problem, best),
     ]
     for trace in traces:
@@ -71,18 +73,16 @@ def short(values: list[float]) -> list[float]:
     return [float(f"{value:.5g}") for value in values]
 
 
-def sharing(run: Benchmark, problem: Problem, name: str, rounds: int, best: float) -> Trace:
-    averaging = name == "averaged"
-    model = ADMMClassifier(
-        problem.parties,
-        penalty=problem.penalty,
-        averaging=averaging,
-        tolerance=1e-12,
-        max_rounds=rounds,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to run all rounds
-        model.fit(problem.X, problem.y)
+def sharing(
+    run: Benchmark,
+    problem: Problem,
+    name: str,
+    rounds: int,
+    best: float,
+    rho: float | Literal["auto"] = "auto",
+) -> Trace:
+    averaging = name != "as published"
+    model = fitted(problem, rounds, averaging, rho)
     run.figure(f"{name}: rho", model.rho_)
     # A fitted model knows its last round only; the same rounds in one process know all.
     losses, last = losses_by_round(problem, rounds, model.rho_, averaging=averaging)
@@ -91,9 +91,30 @@ def sharing(run: Benchmark, problem: Problem, name: str, rounds: int, best: floa
     return Trace(name, [value / best - 1 for value in model.objective_], losses)
 
 
+def fitted(
+    problem: Problem, rounds: int, averaging: bool, rho: float | Literal["auto"]
+) -> ADMMClassifier:
+    model = ADMMClassifier(
+        problem.parties,
+        penalty=problem.penalty,
+        rho=rho,
+        averaging=averaging,
+        tolerance=1e-12,
+        max_rounds=rounds,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to run all rounds
+        return model.fit(problem.X, problem.y)
+
+
+def best_rho(problem: Problem) -> float:
+    """The ρ with the least objective after as many rounds as FDML's step is chosen after."""
+    return min(RHOS, key=lambda rho: fitted(problem, TRIED, True, rho).objective_[-1])
+
+
 def fdml(run: Benchmark, problem: Problem, best: float) -> Trace:
-    step = sgd.best_step(problem, 10)
-    run.figure("FDML: step with the least objective after 10 epochs", step)
+    step = sgd.best_step(problem, TRIED)
+    run.figure(f"FDML: step with the least objective after {TRIED} epochs", step)
     trained = list(islice(sgd.epochs(problem, step), EPOCHS))
     test = with_ones(problem.X_test)
     return Trace(

@@ -20,7 +20,7 @@ from benchmarks.papers.admm.problems import Problem, with_ones
 Array = npt.NDArray[Any]
 
 BATCH = 64
-STEPS = (0.3, 1.0, 3.0, 6.0, 10.0, 30.0, 100.0)
+STEPS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 """Step sizes at t = 1 from which the best is taken; they fall as 1/√t."""
 
 
