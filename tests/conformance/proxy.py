@@ -57,12 +57,15 @@ class Proxy:
         while not self._closed:
             try:
                 near, _ = self._listener.accept()
+            except OSError:
+                continue
+            try:
                 if self.refusing:
-                    near.close()
-                    continue
-                far = socket.create_connection(("127.0.0.1", self._target), 5.0)
+                    raise ConnectionRefusedError
+                far = socket.create_connection(("127.0.0.1", self._target), 20.0)
                 far.settimeout(None)
             except OSError:
+                near.close()
                 continue
             for one in (near, far):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -25,7 +25,6 @@ from tests.conformance.networks import (
 )
 from tests.conformance.proxy import Proxy
 from tests.conformance.running import join, run, start
-from tests.mesh.test_packets import corpus, mutated
 from vertikal.errors import (
     AgreementError,
     CertificateMismatch,
@@ -709,23 +708,3 @@ def test_the_command_needs_no_extra():
         "from vertikal.cli import main; main(['keygen', '--help'], standalone_mode=False)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
-
-
-@pytest.mark.parametrize("count", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_mutated_packets_at_a_listening_party_are_refused_and_it_goes_on_serving(count):
-    """Each arrives as from an admitted party; the others' messages still pass."""
-    draw = np.random.default_rng(1)
-    with parties("abc") as (ends, _):
-        for one in ends.values():
-            one.connect()
-        link, real, refusals = Link("b", False), corpus(), 0
-        for i in range(count):
-            raw = mutated(draw, real[i % len(real)])
-            try:
-                ends["a"].arrived(raw[:2] + b"\0\1\0\0" + raw[6:], link)
-            except WireError:
-                refusals += 1
-            refusals += ends["a"]._pairs["b"].fault is not None
-            ends["a"]._pairs["b"].fault = None
-        assert refusals > count // 4
-        assert stream_of(ends, "c", "a", 3) == [0, 1, 2]

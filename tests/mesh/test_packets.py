@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import tracemalloc
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -99,6 +101,17 @@ def test_more_or_less_payload_than_announced():
         Assembly(prefix + bytes(body) + b"x")
     with pytest.raises(WireError, match="'x': 9 bytes of payload, announced were 10"):
         Assembly(prefix + bytes(body[:9])).frame()
+
+
+def test_a_payload_that_memory_cannot_hold_is_refused(monkeypatch):
+    prefix, _ = wire.frame("a", "b", "x", np.zeros(10, np.uint8)).buffers()
+
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(packets.np, "empty", full)
+    with pytest.raises(WireError, match="'x': no memory for 10 bytes of payload"):
+        Assembly(prefix)
 
 
 def test_a_receiver_does_not_take_more_than_agreed():
@@ -214,7 +227,7 @@ def decode_all(raw):
 def test_mutated_packets_are_refused_or_read_and_memory_stays_bounded(count):
     draw = np.random.default_rng(0)
     real = corpus()
-    refusals = 0
+    refusals, before = 0, resident()
     tracemalloc.start()
     for i in range(count):
         try:
@@ -225,6 +238,13 @@ def test_mutated_packets_are_refused_or_read_and_memory_stays_bounded(count):
     tracemalloc.stop()
     assert refusals > count // 2
     assert peak < 64 << 20
+    assert resident() - before < 64 << 20
+
+
+def resident():
+    """Bytes of memory that this process occupies."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 @settings(max_examples=300)

@@ -210,7 +210,10 @@ class Assembly:
             return piece
 
         self.header, self._header_bytes, size = wire.read_head(read_exactly)
-        self._body = np.empty(size, np.uint8)
+        try:
+            self._body = np.empty(size, np.uint8)
+        except MemoryError:
+            raise WireError(f"{self.header.tag!r}: no memory for {size} bytes of payload") from None
         self._filled = 0
         self.add(view[place:])
 

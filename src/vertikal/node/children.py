@@ -36,6 +36,8 @@ class Child:
         """Errors in reports, by party."""
         self.last = ""
         """The last line on its standard error."""
+        self.asked = False
+        """This process has asked it to end; how it ended says nothing then."""
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -71,6 +73,7 @@ class Child:
 
     def terminate(self) -> None:
         if self.code is None:
+            self.asked = True
             self._process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> None:
@@ -150,14 +153,18 @@ def _words(failed: list[Child]) -> str:
     """Which party failed and why: the one that began it rather than those that it stopped."""
     for child in failed:
         code = child.code or 0
-        if code < 0 and code not in (-signal.SIGTERM, -signal.SIGINT):
+        if code < 0 and not child.asked:
             return f"{child.name}: its process was ended by signal {signal.Signals(-code).name}"
     said = [item for child in failed for item in child.said.items()]
     causes = [(name, words) for name, words in said if " stopped (" not in words]
-    for name, words in (*causes, *said):
+    mute = [
+        (child.name, child.last or f"ended with code {child.code}")
+        for child in failed
+        if not (child.said or child.asked)
+    ]
+    for name, words in (*causes, *mute, *said):
         return words if words.startswith(f"{name}:") else f"{name}: {words}"
-    first = failed[0]
-    return f"{first.name}: {first.last or f'ended with code {first.code}'}"
+    return f"{failed[0].name}: ended with code {failed[0].code}"
 
 
 def _await(children: Mapping[str, Child], dispensable: tuple[str, ...]) -> None:

@@ -1,0 +1,1 @@
+"""Figures of FDSKL (Gu, Dang, Li, Huang, KDD 2020)."""

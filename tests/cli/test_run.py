@@ -1,0 +1,119 @@
+"""``vertikal run``: its live table, and how it fails before anything is started."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from vertikal.cli import main
+from vertikal.cli.live_table import LiveTable
+from vertikal.node.progress import Report
+
+JOB = """
+[settings]
+n_directions = 8
+[parties.bank]
+table = "bank.csv"
+label = "y"
+[parties.shop]
+table = "shop.csv"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = [(i * 7 % 5, i * 3 % 11, i % 2) for i in range(30)]
+    (tmp_path / "bank.csv").write_text("u,y\n" + "".join(f"{u},{y}\n" for u, _, y in rows))
+    (tmp_path / "shop.csv").write_text("v\n" + "".join(f"{v}\n" for _, v, _ in rows))
+    (tmp_path / "job.toml").write_text(JOB)
+    return tmp_path
+
+
+def drawn(live: LiveTable) -> list[list[str]]:
+    """The cells of the table, line by line, without its frame."""
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(live.table())
+    lines = console.export_text().splitlines()
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if "│" in line]
+
+
+def test_the_table_has_one_line_per_party() -> None:
+    live = LiveTable(("bank", "shop"))
+    assert drawn(live) == [
+        ["bank", "starting", "", "0 B", "0 B", "", ""],
+        ["shop", "starting", "", "0 B", "0 B", "", ""],
+    ]
+
+
+def test_the_table_shows_the_last_report_of_each() -> None:
+    live = LiveTable(("bank", "shop"))
+    for done in (100, 250):
+        live.tell(
+            Report("bank", "phases", done, 1000, "", 2.0, 5_000_000, 1200, "shop ('sum', 3 s)")
+        )
+    live.tell(Report("shop", "solve", 7, None, "objective 0.41", 2.0))
+    live.tell(Report("zoe", "solve"))
+    bank, shop = drawn(live)
+    assert bank == [
+        "bank",
+        "phases",
+        "250 / 1,000",
+        "5.0 MB",
+        "1.2 kB",
+        "shop ('sum', 3 s)",
+        "6.0 s",
+    ]
+    assert shop[:3] == ["shop", "solve", "objective 0.41"]
+    live.tell(Report("bank", "phases", 250, 1000, ended="bank: shop stopped (out of memory)"))
+    assert drawn(live)[0][1] == "bank: shop stopped (out of memory)"
+    assert drawn(live)[0][-1] == ""
+
+
+def test_the_table_is_drawn_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with LiveTable(("bank",)) as live:
+        live.tell(Report("bank", "solve"))
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert "solve" in errors
+
+
+def test_threads_leave_shards_and_accounts(folder: Path) -> None:
+    result = CliRunner().invoke(
+        main,
+        ["run", str(folder / "job.toml"), "--mesh", "local", "--out", str(folder / "out")],
+        catch_exceptions=False,
+    )
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in (folder / "out").iterdir()) == [
+        "bank.account.json",
+        "bank.shard",
+        "shop.account.json",
+        "shop.shard",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("shop.csv", "v\nx\n", "table of shop: 'shop.csv', line 2 must hold 1 numbers"),
+        ("job.toml", "parties = 3", "job file 'job.toml'"),
+        ("job.toml", JOB + 'test = "t.csv"\n', "test must be named by all parties or by none"),
+        (
+            "job.toml",
+            JOB.replace('"bank.csv"', '"bank.csv"\ntest = "bank.csv"') + 'test = "gone.csv"\n',
+            "table of shop: 'gone.csv' cannot be read",
+        ),
+    ],
+)
+def test_bad_files_are_one_line_and_nothing_starts(
+    folder: Path, file: str, text: str, said: str
+) -> None:
+    (folder / file).write_text(text)
+    result = CliRunner().invoke(main, ["run", str(folder / "job.toml")])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: {said}")
+    assert len(result.stderr.splitlines()) == 1

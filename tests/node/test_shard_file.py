@@ -1,0 +1,88 @@
+"""Shards and accounts as files: what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.shard import Shard, Training
+from vertikal.clock import Stage
+from vertikal.data.prepare import Scaling
+from vertikal.errors import InputError
+from vertikal.node.account import Account, read_account, write_account
+from vertikal.node.shard_file import read_shard, write_shard
+from vertikal.privacy.ledger import Disclosure, Entry
+
+
+def shard(**changes):
+    settings = FdsklSettings(parties=("a", "b"), label_parties=("a",), n_directions=3)
+    scaling = Scaling([0.5, -1.0], [2.0, 1 / 3])
+    parts = {
+        "coefficients": np.arange(6, dtype=float).reshape(3, 2) / 7,
+        "landmarks": {"a": np.ones((3, 2)) / 3},
+        "constant": np.array([0.1, 0.2]),
+        "training": Training(5, 7, True, [1.0, 0.5], [0.1, 1e-9], 0.01),
+        **changes,
+    }
+    return Shard("a", settings, ("u", "v"), scaling, 1.25, bytes(range(32)), **parts)
+
+
+@pytest.mark.parametrize("changes", [{}, {"coefficients": None, "landmarks": {}}])
+def test_a_shard_comes_back_bit_for_bit(tmp_path, changes):
+    path = tmp_path / "below" / "a.shard"
+    sent = shard(**changes)
+    for _ in range(2):
+        write_shard(sent, path)
+        assert path.stat().st_mode & 0o777 == 0o600
+    came = read_shard(path)
+    for name in ("party", "settings", "columns", "scaling", "bandwidth", "seed", "training"):
+        assert getattr(came, name) == getattr(sent, name)
+    for name in ("coefficients", "constant", "unit"):
+        np.testing.assert_array_equal(getattr(came, name), getattr(sent, name))
+    assert came.landmarks.keys() == sent.landmarks.keys()
+    for owner, points in sent.landmarks.items():
+        np.testing.assert_array_equal(came.landmarks[owner], points)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"shard file 'gone\.shard' cannot be read: No such file"):
+        read_shard(tmp_path / "gone.shard")
+    with pytest.raises(InputError, match=r"account 'gone\.json' cannot be read: No such file"):
+        read_account(tmp_path / "gone.json")
+
+
+def test_files_that_are_no_shards(tmp_path):
+    path = tmp_path / "a.shard"
+    write_shard(shard(), path)
+    good = path.read_bytes()
+    content = msgspec.msgpack.decode(good)
+    wrong = [
+        b"",
+        b"nonsense",
+        good[:-1],
+        good + b"x",
+        msgspec.msgpack.encode({}),
+        msgspec.msgpack.encode({**content, "more": 1}),
+        msgspec.msgpack.encode({**content, "party": 3}),
+        msgspec.msgpack.encode({**content, "constant": {"shape": [2], "data": b"short"}}),
+        msgspec.msgpack.encode({**content, "constant": {"shape": [3], "data": bytes(16)}}),
+        msgspec.msgpack.encode({**content, "settings": {**content["settings"], "kernel": "x"}}),
+    ]
+    for raw in wrong:
+        path.write_bytes(raw)
+        with pytest.raises(InputError, match=r"a\.shard|kernel must be one of"):
+            read_shard(path)
+
+
+def test_an_account_comes_back(tmp_path):
+    entry = Entry("a", "b", Disclosure("phases", "what", "learns", True), 3, 4000)
+    sent = Account("a", (entry,), {"solve": Stage(1.5, 10), "phases": Stage(0.5, 3990)})
+    path = tmp_path / "below" / "a.account.json"
+    write_account(sent, path)
+    assert read_account(path) == sent
+    assert (sent.seconds, sent.bytes_sent) == (2.0, 4000)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="is not an account"):
+        read_account(path)
