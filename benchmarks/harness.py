@@ -19,6 +19,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from vertikal.reporting.style import chart_css
+
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("vertikal", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
 
@@ -77,6 +79,14 @@ class Benchmark:
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         met = sum(target["met"] for target in self.targets)
         print(f"{met} of {len(self.targets)} targets met; written to {os.path.relpath(path)}")
+        return path
+
+    def draw(self, folder: Path, chart: str, part: str = "") -> Path:
+        """Write a chart (of `vertikal.reporting.svg`) as a file of its own, beside the JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}{part and '-'}{part}.svg"
+        path.write_text(chart.replace(">", f"><style>{chart_css()}</style>", 1) + "\n")
+        print(f"drawn in {os.path.relpath(path)}")
         return path
 
 

@@ -40,6 +40,27 @@ def test_exact_over_those_who_stay(clients, rows, largest, data):
     assert found.values.tolist() == linear(X, X)
 
 
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 200), st.booleans(), st.data())
+def test_exact_for_up_to_two_hundred_clients_with_the_most_drop_outs_at_any_stage(
+    clients, ring, data
+):
+    """Zero, some or as many as may drop out, all at one stage or each at its own."""
+    held = columns(clients, 3, 300)
+    graph = plan(clients) if ring and clients > 2 else everybody(clients)
+    # On a ring every client must keep a threshold of neighbours: as many as `plan` reckons with.
+    most = clients - graph.threshold if graph.complete else clients * 15 // 100
+    leavers = sorted(held)[: data.draw(st.sampled_from([0, most // 2, most]))]
+    together = data.draw(st.sampled_from([None, *STAGES]))
+    drops = {name: together or data.draw(st.sampled_from(STAGES)) for name in leavers}
+    found = secure_gram(held, partial(aggregate, plan=graph, drops=drops), largest=300)
+    early = {name for name, stage in drops.items() if STAGES.index(stage) <= 2}
+    assert set(found.survivors) == set(held) - early
+    X = np.concatenate([held[name] for name in found.survivors], axis=1)
+    assert np.array_equal(found.values, X @ X.T)
+
+
 def test_two_hundred_clients_with_drop_outs():
     held = {
         f"u{i:03d}": x for i, x in enumerate(np.random.default_rng(0).integers(0, 2, (200, 12)))

@@ -13,7 +13,7 @@ from vertikal.errors import InputError, PadReused, SecrecyError
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure import prg
 from vertikal.secure.agreement import PairKeys
-from vertikal.secure.pads import OneTimePad, PaddedSum, PadSequence
+from vertikal.secure.pads import OneTimePad, PaddedSum, PadSequence, summable
 
 KEY = bytes(range(32))
 
@@ -69,6 +69,15 @@ def test_values_that_cannot_be_masked_in_place_are_refused(values):
     with pytest.raises(InputError, match="values must be a contiguous array, got strides"):
         OneTimePad(KEY, 0, 1).apply(values)
     assert not values.any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_values_that_can_be_summed_in_place_are_not_copied(dtype):
+    """A label party has its sums written into the part of its cache that it hands in."""
+    part = np.zeros((6, 4), dtype)[2:5]
+    assert summable(part, "a", ("a", "b")) is part
+    swapped = part.astype(part.dtype.newbyteorder())
+    assert summable(swapped, "a", ("a", "b")).dtype.isnative
 
 
 def test_a_sequence_never_repeats_a_pad():

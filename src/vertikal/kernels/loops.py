@@ -108,8 +108,7 @@ class CompiledLoops:
         # Measured: beyond about so many cells per row a matrix product is faster.
         if filled > rows * (8 + 0.2 * columns):
             return None
-        row = np.empty(steps.shape[1])
-        work = (steps, offsets, row, row.view(np.uint64), out)
+        work = (steps, offsets, out)
         if flat:
             return bool(self._code.project_sparse(block.data, block.indices, block.indptr, *work))
         return bool(self._code.project(np.ascontiguousarray(block), *work))

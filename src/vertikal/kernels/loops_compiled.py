@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 from vertikal.kernels.loops import _S0, _S1, _S2, _S3, _S4, ROUNDER
 
@@ -41,43 +42,65 @@ def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
     return strange >> np.uint64(52) == 0
 
 
+def _as_integer(typing: Any, number: Any) -> Any:
+    """The 64 bits of a double as an integer, without a way through memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.uint64))
+
+    return types.uint64(types.float64), generate
+
+
+_bits: Any = intrinsic(_as_integer)
+
+
 @njit(cache=True, nogil=True, inline="always", fastmath={"contract"})
-def _project_row(count: Any, cells: Any, places: Any, steps: Any, offsets: Any, row: Any) -> None:
-    # Four cells at a time, so that ``row`` is read and written once for all four. Missing ones are
-    # zero. The last four are rounded on the way: ROUNDER is added to what is else complete.
-    width = len(row)
+def _project_row(
+    count: Any, cells: Any, places: Any, steps: Any, offsets: Any, room: Any, out: Any
+) -> Any:
+    # Four cells at a time, so that the sums so far are read and written once for all four; missing
+    # ones are zero. The first four start from the offsets, and the last four are rounded on the way
+    # to ``out``. ``room`` (2, width) is read and written in turn: a loop that may write what it
+    # reads is not vectorised.
+    strange = np.uint64(0)
+    width = len(out)
     for k in range(count, count + (-count) % 4):
         cells[k] = 0.0
         places[k] = 0
-    for j in range(width):
-        row[j] = offsets[j]
-    last = max(0, (count - 1) // 4)
-    for g in range(last):
+    so_far = offsets
+    for g in range((count - 1) // 4):
         k = 4 * g
         v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
         c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
+        row = room[g % 2]
         for j in range(width):
-            t = row[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
+            t = so_far[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
             row[j] = t + v2 * steps[c2, j] + v3 * steps[c3, j]
+        so_far = row
     if count == 0:
         for j in range(width):
-            row[j] += ROUNDER
-        return
-    k = 4 * last
+            t = offsets[j] + ROUNDER
+            strange |= _bits(t) ^ _ROUNDER_BITS
+            out[j] = _bits(t)
+        return strange
+    k = 4 * ((count - 1) // 4)
     v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
     c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
     for j in range(width):
-        t = row[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
+        t = so_far[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
         t = t + v2 * steps[c2, j] + v3 * steps[c3, j]
-        row[j] = t + ROUNDER
+        t = t + ROUNDER
+        strange |= _bits(t) ^ _ROUNDER_BITS
+        out[j] = _bits(t)
+    return strange
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def project(block: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any) -> Any:
-    # ``row`` holds the projections of one row, ``bits`` is the same memory seen as integers. Cells
-    # that are zero, as in columns that stand for categories, cost nothing.
+def project(block: Any, steps: Any, offsets: Any, out: Any) -> Any:
+    # Cells that are zero, as in columns that stand for categories, cost nothing.
     strange = np.uint64(0)
     rows, columns = block.shape
+    room = np.empty((2, len(offsets)))
     cells, places = np.empty(columns + 4), np.empty(columns + 4, np.int64)
     for i in range(rows):
         count = 0
@@ -86,18 +109,14 @@ def project(block: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any)
                 cells[count] = block[i, c]
                 places[count] = c
                 count += 1
-        _project_row(count, cells, places, steps, offsets, row)
-        for j in range(len(row)):
-            strange |= bits[j] ^ _ROUNDER_BITS
-            out[i, j] = bits[j]
+        strange |= _project_row(count, cells, places, steps, offsets, room, out[i])
     return strange >> np.uint64(52) == 0
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def project_sparse(
-    data: Any, indices: Any, starts: Any, steps: Any, offsets: Any, row: Any, bits: Any, out: Any
-) -> Any:
+def project_sparse(data: Any, indices: Any, starts: Any, steps: Any, offsets: Any, out: Any) -> Any:
     strange = np.uint64(0)
+    room = np.empty((2, len(offsets)))
     longest = 0
     for i in range(len(starts) - 1):
         longest = max(longest, starts[i + 1] - starts[i])
@@ -107,10 +126,7 @@ def project_sparse(
         for k in range(count):
             cells[k] = data[starts[i] + k]
             places[k] = indices[starts[i] + k]
-        _project_row(count, cells, places, steps, offsets, row)
-        for j in range(len(row)):
-            strange |= bits[j] ^ _ROUNDER_BITS
-            out[i, j] = bits[j]
+        strange |= _project_row(count, cells, places, steps, offsets, room, out[i])
     return strange >> np.uint64(52) == 0
 
 

@@ -110,7 +110,8 @@ def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
         raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
     if to not in group:
         raise InputError.of("to", f"one of the summing parties {list(group)}", to)
-    native = values.dtype.newbyteorder("=")
+    # Asked for a dtype that is equal but not the same object, numpy answers with another array.
+    native = values.dtype if values.dtype.isnative else values.dtype.newbyteorder("=")
     return np.require(values, native, ["C", "W"])
 
 

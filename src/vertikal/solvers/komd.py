@@ -54,23 +54,39 @@ def solve_on_simplex(
     K: Array, q: Array, there: Array, penalty: float, tolerance: float = 1e-6
 ) -> Array:
     """a (users, size) of minimal ½ aᵀ(K + λI)a − qᵀa, aᵢ ≥ 0, Σa = 1, zero where not ``there``."""
+    answers = np.zeros(there.shape)
+    left = np.arange(len(there))
     a = there / there.sum(axis=1, keepdims=True)
+    Ka = _products(K, a)
     # The largest row sum bounds the largest eigenvalue.
     step = 1.0 / (np.abs(K).sum(axis=2).max(axis=1) + penalty)[:, None]
-    ahead, momentum = a.copy(), np.ones((len(a), 1))
+    ahead, K_ahead, momentum = a, Ka, np.ones((len(a), 1))
     for _ in range(_ROUNDS):
-        g = np.einsum("uij,uj->ui", K, ahead) + penalty * ahead - q
-        moved = project(ahead - step * g, there)
+        moved = project(ahead - step * (K_ahead + penalty * ahead - q), there)
         # Where the step points back against the last one, momentum has overshot.
         against = ((ahead - moved) * (moved - a)).sum(axis=1, keepdims=True) > 0
         grown = np.where(against, 1.0, (1 + np.sqrt(1 + 4 * momentum**2)) / 2)
-        ahead = moved + np.where(against, 0.0, (momentum - 1) / grown) * (moved - a)
-        momentum, a = grown, moved
-        g = np.einsum("uij,uj->ui", K, a) + penalty * a - q
+        beta = np.where(against, 0.0, (momentum - 1) / grown)
+        # One product a round: that of the point ahead is linear in those of the last two points.
+        K_moved = _products(K, moved)
+        ahead, K_ahead = moved + beta * (moved - a), K_moved + beta * (K_moved - Ka)
+        momentum, a, Ka = grown, moved, K_moved
+        g = Ka + penalty * a - q
         gap = (g * a).sum(axis=1) - np.where(there, g, np.inf).min(axis=1)
-        if (gap <= tolerance).all():
-            break
-    return np.asarray(a)
+        open_ = gap > tolerance
+        answers[left] = a
+        if 2 * open_.sum() <= len(left):  # those who are done hold the others up no longer
+            if not open_.any():
+                break
+            left, K, q, there = left[open_], K[open_], q[open_], there[open_]
+            a, Ka, ahead, K_ahead = a[open_], Ka[open_], ahead[open_], K_ahead[open_]
+            step, momentum = step[open_], momentum[open_]
+    return answers
+
+
+def _products(K: Array, a: Array) -> Array:
+    """K·a for each user."""
+    return np.asarray(np.matmul(K, a[:, :, None])[:, :, 0])
 
 
 def project(v: Array, there: Array) -> Array:
