@@ -13,7 +13,6 @@ talking.
 
 from __future__ import annotations
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes, Result
@@ -70,8 +69,8 @@ def main() -> None:
         1.3,
         at_most=True,
     )
-    path = run.write(options.out)
-    write_charts([chart(curves)], path.with_suffix(".svg"))
+    run.write(options.out)
+    run.draw(options.out, chart(curves))
 
 
 def settings_of(schedule: str, options: object, steps: int | None = None) -> AvfkamSettings:

@@ -10,7 +10,6 @@ party (TSAM) over that of m, for the same number of updates.
 
 from __future__ import annotations
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes
@@ -54,8 +53,8 @@ def main() -> None:
         6.0,
         at_most=False,
     )
-    path = run.write(options.out)
-    write_charts([chart(speedups, options.delay)], path.with_suffix(".svg"))
+    run.write(options.out)
+    run.draw(options.out, chart(speedups, options.delay))
 
 
 def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float:
