@@ -30,10 +30,10 @@ WORDS = {"sync": "VFKAM", "async": "AVFKAM"}
 def main() -> None:
     options = arguments(
         __doc__ or "",
-        steps=400,
+        steps=300,
         directions=4096,
-        samples=2048,
-        features=512,
+        samples=4096,
+        features=1024,
         repeats=3,
         rows=20_000,
     )
