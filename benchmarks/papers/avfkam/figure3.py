@@ -37,10 +37,9 @@ def main() -> None:
         repeats=3,
         rows=20_000,
     )
-    rows = rows_of("a9a", 0)
-    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    rows = rows_of("a9a", 0, options.rows)
     run = Benchmark("papers-avfkam-figure3", vars(options) | {"out": "", "data": "a9a"})
-    processes = Processes(NAMES, X, y)
+    processes = Processes(NAMES, rows.X, rows.y)
     curves: dict[tuple[str, int], list[dict[str, Result]]] = {}
     try:
         processes.run(settings_of("async", options, steps=8))  # warm up: compiled loops, caches

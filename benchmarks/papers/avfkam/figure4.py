@@ -22,10 +22,9 @@ COUNTS = (1, 2, 4, 6, 8)
 
 def main() -> None:
     options = arguments(__doc__ or "", delay=0.25, steps=96, repeats=1, rows=8000)
-    rows = rows_of("a9a", 0)
-    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    rows = rows_of("a9a", 0, options.rows)
     run = Benchmark("papers-avfkam-figure4", vars(options) | {"out": "", "data": "a9a"})
-    processes = Processes(NAMES, X, y)
+    processes = Processes(NAMES, rows.X, rows.y)
     seconds: dict[str, dict[int, float]] = {}
     try:
         processes.run(delayed("async", 2, 8))

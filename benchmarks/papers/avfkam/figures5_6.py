@@ -25,8 +25,7 @@ def main() -> None:
     run = Benchmark("papers-avfkam-figures5-6", vars(options) | {"out": "", "dsg": DSG})
     charts: dict[str, str] = {}
     for data in ("a9a", "shuttle"):
-        rows = rows_of(data, options.seed)
-        X, y = rows.X[: options.rows], rows.y[: options.rows]
+        rows = rows_of(data, options.seed, options.rows)
         usual = DSG[data]
         for words, name, values in (
             ("bandwidth", "bandwidth", [usual["bandwidth"] * m for m in BANDWIDTHS]),
@@ -40,7 +39,7 @@ def main() -> None:
                     solver="dsg",
                     random_state=options.seed,
                     **(usual | {name: value}),
-                ).fit(X, y)
+                ).fit(rows.X, rows.y)
                 curve = [(point.total, point.auc) for point in model.curve_]
                 run.figures[f"{data}: {words} {value:g}: AUC by updates"] = curve
                 run.figure(f"{data}: {words} {value:g}: AUC at the end", curve[-1][1])
