@@ -75,3 +75,20 @@ def test_a_run_in_turns_draws_its_curve_on_the_held_out_rows(label_parties):
     assert sum(model.updates_.values()) == 200
     assert all(set(ages) == {0} for ages in model.staleness_.values())
     assert any("AUC 0." in note for party, note in notes if party == "party1")
+
+
+def test_hidden_features_are_not_opened_to_draw_a_curve():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 4))
+    model = AVFKAMClassifier(
+        parties=4,
+        solver="dsg",
+        disclosure="values",
+        n_directions=256,
+        steps=20,
+        samples=32,
+        validation=0.25,
+        random_state=0,
+    ).fit(X, X[:, 0] * X[:, 2] > 0.3)
+    assert model.curve_ == []
+    assert model.calibration_[0] > 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from tests.algorithms.pacing import Vanishing
 from vertikal import AVFKAMClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -46,14 +47,9 @@ def test_an_exact_run_shows_its_objective_and_its_pairs(tmp_path):
 
 
 def test_who_vanished_is_said(tmp_path):
-    class Failing:
-        def begin(self, party, stage, total): ...
-        def end(self, party, stage, seconds): ...
-        def advance(self, party, stage, amount, note):
-            if (party, stage) == ("party2", "solve"):
-                raise RuntimeError("the power went out")
-
-    model = make(solver="dsg", label_parties=3, steps=60, allow_missing=True, verbose=Failing())
+    model = make(
+        solver="dsg", label_parties=3, steps=60, allow_missing=True, verbose=Vanishing("party2")
+    )
     with pytest.warns(UserWarning, match="vanished"):
         model.fit(X, Y)
     text = model.write_report(tmp_path / "run.html").read_text()

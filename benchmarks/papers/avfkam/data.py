@@ -59,10 +59,11 @@ class Rows:
     y_test: Array
 
 
-def rows_of(name: str, seed: int) -> Rows:
-    """One random split of a data set."""
+def rows_of(name: str, seed: int, most: int | None = None) -> Rows:
+    """One random split of a data set; of the training rows the first ``most``, or all."""
     X, y = LOADERS[name]()
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
+    X, y = X[:most], y[:most]
     if not sparse.issparse(X) and name in ("shuttle", "SUSY"):
         centre, width = X.mean(axis=0), X.std(axis=0)
         X, X_test = (X - centre) / width, (X_test - centre) / width

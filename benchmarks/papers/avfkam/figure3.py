@@ -13,7 +13,6 @@ talking.
 
 from __future__ import annotations
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes, Result
@@ -31,17 +30,16 @@ WORDS = {"sync": "VFKAM", "async": "AVFKAM"}
 def main() -> None:
     options = arguments(
         __doc__ or "",
-        steps=400,
+        steps=300,
         directions=4096,
-        samples=2048,
-        features=512,
+        samples=4096,
+        features=1024,
         repeats=3,
         rows=20_000,
     )
-    rows = rows_of("a9a", 0)
-    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    rows = rows_of("a9a", 0, options.rows)
     run = Benchmark("papers-avfkam-figure3", vars(options) | {"out": "", "data": "a9a"})
-    processes = Processes(NAMES, X, y)
+    processes = Processes(NAMES, rows.X, rows.y)
     curves: dict[tuple[str, int], list[dict[str, Result]]] = {}
     try:
         processes.run(settings_of("async", options, steps=8))  # warm up: compiled loops, caches
@@ -70,8 +68,8 @@ def main() -> None:
         1.3,
         at_most=True,
     )
-    path = run.write(options.out)
-    write_charts([chart(curves)], path.with_suffix(".svg"))
+    run.write(options.out)
+    run.draw(options.out, chart(curves))
 
 
 def settings_of(schedule: str, options: object, steps: int | None = None) -> AvfkamSettings:

@@ -10,7 +10,6 @@ party (TSAM) over that of m, for the same number of updates.
 
 from __future__ import annotations
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes
@@ -23,10 +22,9 @@ COUNTS = (1, 2, 4, 6, 8)
 
 def main() -> None:
     options = arguments(__doc__ or "", delay=0.25, steps=96, repeats=1, rows=8000)
-    rows = rows_of("a9a", 0)
-    X, y = rows.X[: options.rows], rows.y[: options.rows]
+    rows = rows_of("a9a", 0, options.rows)
     run = Benchmark("papers-avfkam-figure4", vars(options) | {"out": "", "data": "a9a"})
-    processes = Processes(NAMES, X, y)
+    processes = Processes(NAMES, rows.X, rows.y)
     seconds: dict[str, dict[int, float]] = {}
     try:
         processes.run(delayed("async", 2, 8))
@@ -54,8 +52,8 @@ def main() -> None:
         6.0,
         at_most=False,
     )
-    path = run.write(options.out)
-    write_charts([chart(speedups, options.delay)], path.with_suffix(".svg"))
+    run.write(options.out)
+    run.draw(options.out, chart(speedups, options.delay))
 
 
 def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float:

@@ -8,7 +8,6 @@ curves are those of the rows held out of the training.
 
 from __future__ import annotations
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.settings import DSG
@@ -24,10 +23,9 @@ PENALTIES = (1e-6, 1e-4, 1e-2, 1e-1)
 def main() -> None:
     options = arguments(__doc__ or "", rows=20_000, seed=0)
     run = Benchmark("papers-avfkam-figures5-6", vars(options) | {"out": "", "dsg": DSG})
-    charts = []
+    charts: dict[str, str] = {}
     for data in ("a9a", "shuttle"):
-        rows = rows_of(data, options.seed)
-        X, y = rows.X[: options.rows], rows.y[: options.rows]
+        rows = rows_of(data, options.seed, options.rows)
         usual = DSG[data]
         for words, name, values in (
             ("bandwidth", "bandwidth", [usual["bandwidth"] * m for m in BANDWIDTHS]),
@@ -41,22 +39,21 @@ def main() -> None:
                     solver="dsg",
                     random_state=options.seed,
                     **(usual | {name: value}),
-                ).fit(X, y)
+                ).fit(rows.X, rows.y)
                 curve = [(point.total, point.auc) for point in model.curve_]
                 run.figures[f"{data}: {words} {value:g}: AUC by updates"] = curve
                 run.figure(f"{data}: {words} {value:g}: AUC at the end", curve[-1][1])
                 series.append(Series(f"{words} {value:g}", *zip(*curve, strict=True)))
-            charts.append(
-                line_chart(
-                    series,
-                    title=f"{data}: AUC by updates, several values of the {words}",
-                    x_label="updates of all label parties",
-                    y_label="AUC on held-out rows",
-                    width=560,
-                )
+            charts[f"{data}-{words}"] = line_chart(
+                series,
+                title=f"{data}: AUC by updates, several values of the {words}",
+                x_label="updates of all label parties",
+                y_label="AUC on held-out rows",
+                width=560,
             )
-    path = run.write(options.out)
-    write_charts(charts, path.with_suffix(".svg"))
+    run.write(options.out)
+    for part, chart in charts.items():
+        run.draw(options.out, chart, part)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.drawing import write_charts
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.avfkam.data import PUBLISHED, PUBLISHED_FDSKL, Rows, rows_of
 from benchmarks.papers.avfkam.settings import DSG, EXACT, SPLITS, TARGETS
@@ -52,8 +51,8 @@ def main() -> None:
             run.target(
                 f"{data}: {name}: test AUC", float(np.mean(scores[name])), limit, at_most=False
             )
-        path = run.write(options.out)
-        write_charts([chart(data, scores)], path.with_suffix(".svg"))
+        run.write(options.out)
+        run.draw(options.out, chart(data, scores))
 
 
 def models(data: str, seed: int) -> dict[str, Any]:

@@ -33,6 +33,9 @@ class Watch:
     """``rows`` are those held out; with none of them only updates and staleness are followed."""
 
     def __init__(self, settings: FdsklSettings, rows: Array, positive: Array) -> None:
+        if settings.hides:
+            # Each look would open f of these rows once more.
+            rows = rows[:0]
         self.leader = settings.label_parties[0]
         self.rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
         self._positive = positive[self.rows]
