@@ -26,7 +26,7 @@ REFUSED = [
     ("loss", "hinge", "one of "),
     ("solver", "sgd", "one of 'exact', 'dsg', got 'sgd'"),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', got 'wavelet'"),
-    ("disclosure", "closed", "one of 'open', 'values', got 'closed'"),
+    ("disclosure", "closed", "one of 'open', 'values', 'sealed', got 'closed'"),
     ("directions", "public", "one of 'private', 'shared', got 'public'"),
     ("schedule", "whenever", "one of 'sync', 'async', got 'whenever'"),
     ("scale", "unit", "one of None, 'standard', 'minmax', 'max', got 'unit'"),
@@ -36,7 +36,7 @@ REFUSED = [
     ("ring_bits", 8.0, "one of 8, 16, 32, got 8.0"),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
-        for value in (0, -1.0, float("nan"), float("inf"), "mean", True, None)
+        for value in (0, -1.0, float("nan"), float("inf"), "mode", True, None)
     ),
     *(
         ("penalty", value, r"a positive number or 'auto' \(.* / rows\), got ")

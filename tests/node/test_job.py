@@ -46,14 +46,14 @@ def test_a_job_and_its_tables(folder):
 
 
 def test_a_job_names_its_program(folder):
-    job = load(folder, 'program = "avfkam"\n' + GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
+    job = load(folder, 'algorithm = "avfkam"\n' + GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
     settings = job.program_settings()
     assert isinstance(settings, AvfkamSettings)
     assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
     with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):
         load(folder, GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
-    with pytest.raises(InputError, match=r"^program must be one of \['fdskl', 'avfkam'\], got 'x'"):
-        load(folder, 'program = "x"\n' + GOOD)
+    with pytest.raises(InputError, match=r"^algorithm must be one of \['admm', .*\], got 'x'"):
+        load(folder, 'algorithm = "x"\n' + GOOD)
 
 
 def test_the_digest_is_of_what_all_share(folder):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
 
+from vertikal.algorithms.admm_design import Features
+from vertikal.algorithms.admm_settings import AdmmSettings
+from vertikal.algorithms.admm_shard import AdmmShard
+from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard, Training
 from vertikal.clock import Stage
@@ -46,6 +52,25 @@ def test_a_shard_comes_back_bit_for_bit(tmp_path, changes):
         np.testing.assert_array_equal(came.landmarks[owner], points)
 
 
+def test_every_algorithm_has_its_shards(tmp_path):
+    pairs = AvfkamSettings(parties=("a", "b"), label_parties=("a",), n_directions=3)
+    linear = AdmmSettings(parties=("a", "b"), label_parties=("a",))
+    for sent in (
+        replace(shard(coefficient_share=np.array([[2**64 - 1]], np.uint64)), settings=pairs),
+        AdmmShard(
+            "a", linear, ("u",), Features(Scaling([0.0], [1.0]), True, False), np.ones((1, 1))
+        ),
+    ):
+        write_shard(sent, tmp_path / "x.shard")
+        came = read_shard(tmp_path / "x.shard")
+        assert type(came) is type(sent)
+        assert came.settings == sent.settings
+        assert type(came.settings) is type(sent.settings)
+        np.testing.assert_array_equal(came.coefficients, sent.coefficients)
+    write_shard(replace(shard(), coefficients=None), tmp_path / "x.shard")
+    assert not read_shard(tmp_path / "x.shard").learned
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"shard file 'gone\.shard' cannot be read: No such file"):
         read_shard(tmp_path / "gone.shard")
@@ -57,18 +82,26 @@ def test_files_that_are_no_shards(tmp_path):
     path = tmp_path / "a.shard"
     write_shard(shard(), path)
     good = path.read_bytes()
-    content = msgspec.msgpack.decode(good)
+    file = msgspec.msgpack.decode(good)
+    content = file["shard"]
+
+    def changed(**parts):
+        return msgspec.msgpack.encode({**file, "shard": {**content, **parts}})
+
     wrong = [
         b"",
         b"nonsense",
         good[:-1],
         good + b"x",
         msgspec.msgpack.encode({}),
-        msgspec.msgpack.encode({**content, "more": 1}),
-        msgspec.msgpack.encode({**content, "party": 3}),
-        msgspec.msgpack.encode({**content, "constant": {"shape": [2], "data": b"short"}}),
-        msgspec.msgpack.encode({**content, "constant": {"shape": [3], "data": bytes(16)}}),
-        msgspec.msgpack.encode({**content, "settings": {**content["settings"], "kernel": "x"}}),
+        msgspec.msgpack.encode({**file, "more": 1}),
+        msgspec.msgpack.encode({**file, "kind": "Model"}),
+        changed(party=3),
+        changed(constant={"dtype": "<f8", "shape": [2], "data": b"short"}),
+        changed(constant={"dtype": "<f8", "shape": [3], "data": bytes(16)}),
+        changed(constant={"dtype": "|O", "shape": [2], "data": bytes(16)}),
+        changed(constant={"shape": [2], "data": bytes(16)}),
+        changed(settings={**content["settings"], "kernel": "x"}),
     ]
     for raw in wrong:
         path.write_bytes(raw)

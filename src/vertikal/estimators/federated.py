@@ -133,9 +133,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.report_ = outcome.report
         self.settings_ = settings
         self.columns_ = assigned
-        self._leader = next(
-            name for name in settings.label_parties if self.shards_[name].coefficients is not None
-        )
+        self._leader = next(name for name in settings.label_parties if self.shards_[name].learned)
         leader = self.shards_[self._leader]
         self.missing_ = leader.training.missing
         if self.missing_:
