@@ -245,6 +245,8 @@ class Predictions:
         self._lock = threading.Lock()
         self._led: dict[str, Session] = {}
         self._serving = 0
+        # Another lock: who asks holds its own for as long as the others take to answer.
+        self._counting = threading.Lock()
 
     def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
         """The scores of these ids; a session that broke is opened anew, once."""
@@ -268,7 +270,7 @@ class Predictions:
 
     def serve(self, record: Record, name: str) -> None:
         """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
-        with self._lock:
+        with self._counting:
             if self._serving >= MOST_SESSIONS:
                 self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
                 return
@@ -292,7 +294,7 @@ class Predictions:
             if not isinstance(error, MeshError):
                 self._site.note_refusal(record.proposal.job.leader, str(error))
         finally:
-            with self._lock:
+            with self._counting:
                 self._serving -= 1
 
     def _close(self, digest: str, words: str) -> None:
