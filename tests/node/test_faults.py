@@ -202,6 +202,19 @@ def test_approvals_and_jobs_survive_a_restart(tmp_path):
         world.stop()
 
 
+def test_a_rule_approves_so_many_jobs_a_day(tmp_path):
+    rule = RULE.replace("per_day = 100", "per_day = 1")
+    lay_out(tmp_path, rows=60, policy={"bank": rule, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        first = world.submit().digest
+        world.done(first)
+        assert world.record("bank", first).decisions["bank"][1].words == "by a standing rule"
+        second = world.submit().digest
+        world.wait("bank", second, lambda one: one.verdict("shop") == "approve", "shop approves")
+        assert world.record("bank", second).state("bank") == "asks for your approval"
+
+
 def test_a_store_serves_one_service(world):
     again = Trio(world.root)
     with pytest.raises(InputError, match="the service of this party runs already"):

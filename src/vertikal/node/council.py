@@ -9,6 +9,7 @@ all have signed exactly this job and that its own policy allows it.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.exchange import Exchange
+from vertikal.node.files import DiskFull
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
@@ -27,6 +29,7 @@ from vertikal.version import __version__
 FRESH = 5.0
 """Seconds after which a peer's beat says nothing about now."""
 DAY = 86400.0
+BY_RULE = "by a standing rule"
 LONGEST_PAUSE = 60.0
 
 
@@ -145,12 +148,12 @@ class Council:
             raise InputError(f"job {number} is decided already: {record.state(self.me)}")
         return record
 
-    def _approve(self, record: Record) -> None:
+    def _approve(self, record: Record, words: str = "") -> None:
         self._site.check_policy(record.proposal)
         seen = look_at(self._site, record.proposal)
         with self._book.lock:
             record.columns, record.table = seen.columns, seen.digest
-            self._decide(record, APPROVE, "")
+            self._decide(record, APPROVE, words)
 
     def _decide(self, record: Record, verdict: str, words: str) -> None:
         signed = approvals.decide(record.digest, self.me, verdict, words, self._site.keys)
@@ -195,7 +198,8 @@ class Council:
             self._book.save(record)
         self._site.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
-        self._consider(record)
+        # In a thread of its own: a rule may read a large table, and the link must go on.
+        threading.Thread(target=self._consider, args=(record,), daemon=True).start()
 
     def _consider(self, record: Record) -> None:
         """Reject what the policy forbids, and approve what a standing rule allows."""
@@ -204,19 +208,18 @@ class Council:
             columns = self._site.columns(record.proposal)
             rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
             if rule is not None:
-                record.words = "approved by a standing rule"
-                self._approve(record)
+                self._approve(record, BY_RULE)
+        except DiskFull as error:
+            self._say(f"job {record.number}: {error}")
         except InputError as error:
             self._decide(record, REJECT, str(error))
 
     def _by_rule(self) -> int:
+        """Jobs that were approved by rule in the last 24 hours."""
+        mine = [record.decisions.get(self.me) for record in self._book.all()]
+        decisions = [entry[1] for entry in mine if entry is not None]
         recent = time.time() - DAY
-        return sum(
-            1
-            for record in self._book.all()
-            if record.words.startswith("approved by a standing rule")
-            and record.proposal.submitted > recent
-        )
+        return sum(one.words == BY_RULE and one.when > recent for one in decisions)
 
     def _on_answered(self, sender: str, signed: Signed) -> None:
         try:

@@ -54,6 +54,10 @@ IDLE = 120.0
 """Seconds without a request after which a session ends."""
 
 
+class Refused(SecrecyError):
+    """Predictions that a party's policy does not allow, or not any more today."""
+
+
 class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request; one without ids ends the session."""
 
@@ -159,7 +163,7 @@ class Session:
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
         for name, told in refusals.items():
-            raise SecrecyError(f"{name} refused these predictions: {told}")
+            raise Refused(f"{name} refused these predictions: {told}")
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
@@ -245,9 +249,12 @@ class Predictions:
         self._lock = threading.Lock()
         self._led: dict[str, Session] = {}
         self._serving = 0
+        self._served: set[Session] = set()
+        # Another lock: who asks holds its own for as long as the others take to answer.
+        self._counting = threading.Lock()
 
     def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """The scores of these ids; a session that broke is opened anew, once."""
+        """The scores of these ids; after one that failed, the next request opens a new session."""
         with self._lock:
             session = self._led.get(record.digest)
             if session is not None and session.broken:
@@ -260,7 +267,8 @@ class Predictions:
                 self._led[record.digest] = session
             try:
                 return session.ask(ids, degraded)
-            except SecrecyError:
+            except Refused:
+                # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:
                 self._close(record.digest, " ".join(str(error).split()))
@@ -268,7 +276,7 @@ class Predictions:
 
     def serve(self, record: Record, name: str) -> None:
         """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
-        with self._lock:
+        with self._counting:
             if self._serving >= MOST_SESSIONS:
                 self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
                 return
@@ -276,6 +284,11 @@ class Predictions:
         threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
 
     def close(self) -> None:
+        """End all sessions; requests under way fail."""
+        with self._counting:
+            served = list(self._served)
+        for session in [*served, *self._led.values()]:
+            session.mesh.abandon("its service was stopped")
         with self._lock:
             for digest in list(self._led):
                 self._close(digest, "its service was stopped")
@@ -284,6 +297,8 @@ class Predictions:
         session = None
         try:
             session = Session(self._site, self._exchange, record, name, self._shelf)
+            with self._counting:
+                self._served.add(session)
             session.serve(self._limit)
             session.end()
         except VertikalError as error:
@@ -292,8 +307,10 @@ class Predictions:
             if not isinstance(error, MeshError):
                 self._site.note_refusal(record.proposal.job.leader, str(error))
         finally:
-            with self._lock:
+            with self._counting:
                 self._serving -= 1
+                if session is not None:
+                    self._served.discard(session)
 
     def _close(self, digest: str, words: str) -> None:
         self._led.pop(digest).end(words)

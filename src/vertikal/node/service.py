@@ -19,7 +19,7 @@ from vertikal.node.exchange import Exchange
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.links import LinkMeter
-from vertikal.node.messages import Probe, Serve, unpack
+from vertikal.node.messages import Message, Probe, Serve, unpack
 from vertikal.node.peers import peers
 from vertikal.node.runs import Run, is_passing, public_words
 from vertikal.node.site import Site
@@ -222,6 +222,8 @@ class Service:
         record = run.record
         try:
             self._settle(record, error)
+        except VertikalError as failure:
+            self._say(f"job {record.number}: {failure}")
         finally:
             self._runs.pop(record.digest, None)
             self._news.set()
@@ -256,16 +258,26 @@ class Service:
         except (WireError, IdentityError) as error:
             self.site.note_refusal(sender, str(error))
             return
+        try:
+            self._take_in(sender, message)
+        except VertikalError as error:
+            # A full disk, most likely: the sender's next beats bring what was missed.
+            self._say(f"a message of {sender} was not taken in: {error}")
+
+    def _take_in(self, sender: str, message: Message) -> None:
         if isinstance(message, Serve):
             self._on_serve(sender, message)
-            return
-        if isinstance(message, Probe):
+        elif isinstance(message, Probe):
             self._meter.heard(sender, message)
-            return
-        self.council.heard(sender, message)
-        final = [run for run in list(self._runs.values()) if run.record.final is not None]
-        for run in final:
-            run.end(f"the job was ended: {run.record.state(self.me)}")
+        else:
+            self.council.heard(sender, message)
+            self._end_the_ended()
+
+    def _end_the_ended(self) -> None:
+        """Break off the runs of jobs that somebody ended."""
+        for run in list(self._runs.values()):
+            if run.record.final is not None:
+                run.end(f"the job was ended: {run.record.state(self.me)}")
 
     def _on_presence(self, name: str, up: bool) -> None:
         self._say(f"{name} is {'connected' if up else 'not connected any more'}")
@@ -276,7 +288,11 @@ class Service:
             self._news.wait(BEAT)
             self._news.clear()
             if not self._stopped.is_set():
-                self.council.beat()
+                try:
+                    self.council.beat()
+                except Exception as error:
+                    # Without beats a party is lost to the others: whatever it is, go on.
+                    self._say(f"a beat failed: {type(error).__name__}: {error}")
                 self._stopped.wait(NAP)
 
 

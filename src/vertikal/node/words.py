@@ -29,7 +29,8 @@ _DOES = {
 def summary(service: Service, record: Record) -> dict[str, Any]:
     """One job as a line of a list and for programs."""
     proposal, job = record.proposal, record.proposal.job
-    run = service.run_of(record)
+    # A run ends a moment after its party is done.
+    run = None if record.done else service.run_of(record)
     state = record.state(service.me)
     waits = service.council.missing(record) if service.council.alive(record) else []
     if run is not None:
