@@ -5,6 +5,8 @@ model = FDSKLClassifier(parties={"bank": bank_columns, "shop": shop_columns}).fi
 model.predict_proba(X_test); model.ledger_          # who learned what
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,7 @@ __all__ = [
     "__version__",
 ]
 
-# Loaded when asked for: a party's process and the command need none of scikit-learn to start.
+# Loaded when first asked for: a party's service and the command line start without scikit-learn.
 _HOMES = {
     "ADMMClassifier": "admm",
     "ADMMRegressor": "admm",
@@ -44,9 +46,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module 'vertikal' has no attribute {name!r}")
     return getattr(import_module(f"vertikal.estimators.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*globals(), *__all__})

@@ -187,7 +187,7 @@ class Once:
 @pytest.mark.parametrize(
     "way", ["changed", "dropped", "all dropped", "repeated", "inserted", "swapped", "reordered"]
 )
-@pytest.mark.parametrize("receiver", ["a", "c"])
+@pytest.mark.parametrize("receiver", ["a", pytest.param("c", marks=pytest.mark.slow)])
 def test_bytes_spoiled_on_the_way_are_noticed_by_tls_and_nothing_is_lost(way, receiver):
     sent = np.arange(1 << 18, dtype=np.uint64)
     with behind_proxy() as (ends, proxy):
