@@ -81,7 +81,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """What all parties must share; the names of files are each one's own business."""
         bare = {
-            name: Part("", part.label, None if part.test is None else "")
+            name: Part("", part.label, test=None if part.test is None else "")
             for name, part in self.parties.items()
         }
         return digest(msgspec.structs.replace(self, parties=bare))
