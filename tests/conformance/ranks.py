@@ -34,7 +34,7 @@ MPIEXEC = Path(sys.executable).with_name("mpiexec")
 OPTIONS = ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SIZES = (2, 4, 8, 16)
-START = 120.0
+START = 240.0
 """Seconds that the ranks have to come up."""
 
 
@@ -160,8 +160,8 @@ def together(ranks: Sequence[Rank], call: str, **details: Any) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60.0)
-        assert not thread.is_alive(), f"a rank did not {call} within 60 s"
+        thread.join(240.0)
+        assert not thread.is_alive(), f"a rank did not {call} within 240 s"
 
 
 class Server:
@@ -189,7 +189,7 @@ class Server:
                 capacity=capacity,
                 timing=Timing(0.5),
             )
-            self._mesh.connect(60.0)
+            self._mesh.connect(200.0)
 
     def stop(self) -> None:
         if self._mesh is not None:

@@ -198,6 +198,7 @@ def test_a_second_process_of_one_party_is_refused_and_the_first_goes_on(folder):
         end_all(children)
 
 
+@pytest.mark.slow
 def test_a_link_cut_in_the_middle_of_a_chunk_changes_nothing(folder):
     write_job(folder, directions=4000, more='solver = "dsg"\nsteps = 3\n')
     local = run_all(folder, "local")

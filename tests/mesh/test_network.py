@@ -187,7 +187,7 @@ class Once:
 @pytest.mark.parametrize(
     "way", ["changed", "dropped", "all dropped", "repeated", "inserted", "swapped", "reordered"]
 )
-@pytest.mark.parametrize("receiver", ["a", "c"])
+@pytest.mark.parametrize("receiver", ["a", pytest.param("c", marks=pytest.mark.slow)])
 def test_bytes_spoiled_on_the_way_are_noticed_by_tls_and_nothing_is_lost(way, receiver):
     sent = np.arange(1 << 18, dtype=np.uint64)
     with behind_proxy() as (ends, proxy):
@@ -702,7 +702,7 @@ def test_without_grpc_the_remedy_is_named(monkeypatch):
 
 
 def test_the_command_needs_no_extra():
-    """`vertikal demo` and `keygen` run where only the library is installed."""
+    """It loads, and `keygen` runs, where only the library is installed."""
     code = (
         "import sys; sys.modules['grpc'] = sys.modules['mpi4py'] = None; "
         "from vertikal.cli import main; main(['keygen', '--help'], standalone_mode=False)"

@@ -38,6 +38,8 @@ def test_a_packet_is_put_together_when_it_is_written():
     assert len(packet) == 12
     assert packets.whole(packet) == b"head" + array.tobytes()
     assert packets.whole(b"ready") == b"ready"
+    again = b"outer" + packet
+    assert (len(again), packets.whole(again)) == (17, b"outerhead" + array.tobytes())
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 200, CHUNK, CHUNK + 1, 3 * CHUNK, 5 * CHUNK + 17])

@@ -108,9 +108,12 @@ def test_an_interruption_ends_all(tmp_path):
 def test_a_child_stops_when_its_parent_is_gone():
     text = (
         "from vertikal.node.children import end_with_parent\n"
-        "end_with_parent()\n"
-        "print('up', flush=True)\n"
-        "try:\n    time.sleep(300)\nexcept KeyboardInterrupt:\n    sys.exit(42)\n"
+        "try:\n"
+        "    end_with_parent()\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(300)\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(42)\n"
     )
     child = subprocess.Popen(
         program(text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

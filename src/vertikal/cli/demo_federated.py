@@ -71,15 +71,9 @@ class FederatedRun:
 def job_of(data: DataSet, width: int, seed: int) -> Job:
     """The job that all parties run, with the label party first, which listens."""
     names = sorted(data.parties, key=lambda name: name != data.label_party)
+    labels = {data.label_party: LABEL}
     return Job(
-        {
-            name: Part(
-                f"{name}.csv",
-                LABEL if name == data.label_party else None,
-                test=f"{name}.test",
-            )
-            for name in names
-        },
+        {name: Part(f"{name}.csv", labels.get(name), test=f"{name}.test") for name in names},
         settings={"scale": "standard", "n_directions": width, "seed": seed},
         timeout=TIMEOUT,
         secret_seed=seed,

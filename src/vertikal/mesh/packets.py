@@ -63,6 +63,10 @@ class Cut:
     def __len__(self) -> int:
         return self.size
 
+    def __radd__(self, envelope: bytes) -> Cut:
+        """A further envelope before it, as bytes would have it."""
+        return Cut.of(envelope, *self.pieces)
+
     def whole(self) -> bytes:
         return b"".join(self.pieces)
 

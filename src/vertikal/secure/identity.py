@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -178,17 +179,13 @@ class Identity:
             raise InputError(
                 f"key file {key_file.name!r} must hold a private key (PEM){wrong}"
             ) from None
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise InputError(
-                f"key file {key_file.name!r} must hold a key that `vertikal keygen` made, got one "
-                "of another kind"
-            )
         if fingerprint_of(key.public_key()) != certificate.fingerprint:
             raise CertificateMismatch(
                 f"key file {key_file.name!r} is not the key of the certificate of "
                 f"{certificate.name!r}; both are made by one `vertikal keygen`"
             )
-        return cls(certificate, _private_bytes(key), key)
+        own = cast(ec.EllipticCurvePrivateKey, key)  # as its fingerprint has shown
+        return cls(certificate, _private_bytes(own), own)
 
     def save(self, key_file: Path, certificate_file: Path, passphrase: bytes | None = None) -> None:
         """Write both; the key is readable by its owner only from its first byte on.
