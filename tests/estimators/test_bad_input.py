@@ -42,7 +42,7 @@ PARAMETERS = [
     ("solver", "sgd", "one of 'exact', 'dsg'"),
     ("masking", "none", "one of 'pads', 'trees'"),
     ("directions", "public", "one of 'private', 'shared'"),
-    ("schedule", "later", ".*'sync'"),
+    ("schedule", "later", "one of 'sync', 'async'"),
     ("scale", "l2", "one of None, 'standard', 'minmax', 'max'"),
     ("disclosure", "secret", ".*'open', 'values'"),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks'"),
