@@ -21,7 +21,7 @@ REFUSED = [
     ("loss", "hinge", "one of "),
     ("solver", "sgd", "one of 'exact', 'dsg', got 'sgd'"),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', got 'wavelet'"),
-    ("disclosure", "closed", "one of 'open', 'values', got 'closed'"),
+    ("disclosure", "closed", "one of 'open', 'values', 'sealed', got 'closed'"),
     ("directions", "public", "one of 'private', 'shared', got 'public'"),
     ("schedule", "async", "'sync', got 'async'"),
     ("scale", "unit", "one of None, 'standard', 'minmax', 'max', got 'unit'"),
@@ -31,7 +31,7 @@ REFUSED = [
     ("ring_bits", 8.0, "one of 8, 16, 32, got 8.0"),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
-        for value in (0, -1.0, float("nan"), float("inf"), "mean", True, None)
+        for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(
         ("penalty", value, r"a positive number or 'auto' \(.* / rows\), got ")
