@@ -52,7 +52,7 @@ KINDS = {"forward": times, "adjoint": transposed}
 OPENED_BITS = 28
 """Bits of full scale that A learns of a product, where nothing less was agreed."""
 
-AHEAD = 4
+AHEAD = 8
 """Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
 
 
