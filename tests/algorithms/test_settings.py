@@ -36,7 +36,7 @@ REFUSED = [
     ("ring_bits", 8.0, "one of 8, 16, 32, got 8.0"),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
-        for value in (0, -1.0, float("nan"), float("inf"), "mode", True, None)
+        for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(
         ("penalty", value, r"a positive number or 'auto' \(.* / rows\), got ")

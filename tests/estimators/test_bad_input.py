@@ -44,7 +44,7 @@ PARAMETERS = [
     ("directions", "public", "one of 'private', 'shared'"),
     ("schedule", "later", "one of 'sync', 'async'"),
     ("scale", "l2", "one of None, 'standard', 'minmax', 'max'"),
-    ("disclosure", "secret", ".*'open', 'values'"),
+    ("disclosure", "secret", ".*'open', 'values', 'sealed'"),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks'"),
     ("ring_bits", 64, "one of 8, 16, 32"),
     ("ring_bits", 7, "one of 8, 16, 32"),
@@ -52,7 +52,7 @@ PARAMETERS = [
     *(("penalty", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean'")
-        for value in (0, -2.0, NAN, INFINITY, "mean", None)
+        for value in (0, -2.0, NAN, INFINITY, "wide", None)
     ),
     *(("n_directions", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),
     *(("samples", value, "a positive whole number") for value in (0, 2.5)),

@@ -65,6 +65,7 @@ def hide(
     roles: Roles = ROLES,
     passes: int = 100,
     fewest: int = 0,
+    value_bits: int = 28,
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
@@ -72,7 +73,7 @@ def hide(
     """Hide ``phases`` by party, let the label party run ``program`` and the others serve."""
     first = next(iter(phases.values()))
     rows, width = first.shape
-    agreed = Agreed(rows, width, 8 * first.itemsize, bits, passes, fewest)
+    agreed = Agreed(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
     tape = Tape()
     parts: dict[str, HiddenFeatures] = {}
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.secure.hidden_run import draw_phases, hide
-from vertikal.errors import MeshError, PadReused, PeerStopped, SecrecyError
+from tests.secure.test_sealed_faults import impatient
+from vertikal.errors import DeadlineExceeded, MeshError, PadReused, PeerStopped, SecrecyError
 from vertikal.secure.hidden_features import HiddenFeatures, Request
 from vertikal.secure.private_product import PrivateProduct
 from vertikal.secure.seeds import SeedSequence
@@ -137,10 +138,10 @@ def test_a_silent_dealer_is_named_within_the_deadline():
     def silent(part):
         part._product.deal = lambda *args: None
 
-    session = hide(PHASES, forward, deadline=0.4, meddle={"tim": silent})
+    session = hide(PHASES, forward, meddle={"tim": silent, "hal": impatient("dealt")})
     error = failed(session, "hal")
-    assert isinstance(error, MeshError)
-    assert "tim" in str(error)
+    assert isinstance(error, DeadlineExceeded)
+    assert "hal: nothing from tim for 'hidden/ada/0/dealt/dealt' within 0.3 s" in str(error)
 
 
 @pytest.mark.parametrize(("step", "name"), [("dealt", "tim"), ("answer", "hal")])

@@ -126,7 +126,7 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
     v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
     drawn = {}
     noise = generator.integers(-5, 5, (length, 2)).astype(dtype)
-    monkeypatch.setattr(PrivateProduct, "_noise", lambda self, shape: noise)
+    monkeypatch.setattr(PrivateProduct, "_noise", lambda self, shape, bits: noise)
 
     def work(mesh, keys):
         if mesh.me == "sue":
@@ -239,20 +239,24 @@ def test_a_dealer_that_runs_ahead_stays_in_step():
 
 
 @every_word
-def test_a_product_says_28_bits_and_no_more(bits):
+@pytest.mark.parametrize("opened", [OPENED_BITS, 8])
+def test_a_product_says_so_many_bits_and_no_more(bits, opened):
     """The same product twice differs by H's noise, which is uniform in its range."""
     phases = draw_phases(3000, 4)
     vectors = np.ones((4, 2)) / 4
     twice = hide(
-        phases, lambda hidden: [hidden.product("forward", vectors) for _ in range(2)], bits=bits
+        phases,
+        lambda hidden: [hidden.product("forward", vectors) for _ in range(2)],
+        bits=bits,
+        value_bits=opened,
     )
     first, second = twice.result
     assert not np.array_equal(first, second)
     fixed = FixedPoint(Ring(bits))
     _, fractions = fixed.encode(vectors, "coefficients")
-    widest = 2.0 ** (bits - OPENED_BITS)
+    widest = 2.0 ** (bits - opened)
     gaps = (first - second) * 2.0**fractions
     # The difference of two uniform numbers: a triangle between ± the width of the range.
     assert np.abs(gaps).max() < widest
     assert np.abs(gaps).mean() == pytest.approx(widest / 3, rel=0.1)
-    assert widest / 2 / 2 ** (bits - 1) == 2.0**-OPENED_BITS
+    assert widest / 2 / 2 ** (bits - 1) == 2.0**-opened

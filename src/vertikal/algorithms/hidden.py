@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from vertikal.algorithms.directions import draw
 from vertikal.algorithms.phases import owned_block
-from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.party import Hidden, HiddenBlock, Party
 from vertikal.privacy.ledger import Disclosure
@@ -42,7 +42,8 @@ def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> di
     passes = settings.passes(owner)
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
-        f"tries, at most {passes} numbers a row, which together are the values of f on its way, "
+        f"tries, at most {passes} numbers a row of {settings.value_bits} bits each (the rest is "
+        "noise of the helper's), which together are the values of f on its way, "
         "and the gradient summed over the rows, once per pass; no phase and no feature"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
@@ -79,6 +80,7 @@ def block_of(settings: FdsklSettings, owner: str, rows: int, *, training: bool) 
         word_bits=settings.hidden_bits,
         most_passes=settings.passes(owner) if training else settings.outputs,
         fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
+        value_bits=settings.value_bits if training else MOST_VALUE_BITS,
     )
 
 

@@ -21,6 +21,8 @@ DISCLOSURES = ("open", "values", "sealed")
 HIDDEN_BITS = (32, 64)
 HIDDEN_RING_BITS = (8, 16)
 COARSE_TOLERANCE = 1e-2
+FEWEST_VALUE_BITS = 4
+MOST_VALUE_BITS = 28
 FEWEST_SAMPLES = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
 DIRECTIONS = ("private", "shared")
@@ -52,6 +54,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
     dealer: str | None = None
     hidden_bits: int = 64
     max_passes: int | None = None
+    value_bits: int = 8
     scale: str | None = None
     ring_bits: int = 8
     directions: str = "private"
@@ -122,6 +125,11 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
                 "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
             )
 
+        _whole("value_bits", self.value_bits)
+        if not FEWEST_VALUE_BITS <= self.value_bits <= MOST_VALUE_BITS:
+            raise InputError.of(
+                "value_bits", f"from {FEWEST_VALUE_BITS} to {MOST_VALUE_BITS}", self.value_bits
+            )
         if self.max_passes is not None:
             _whole("max_passes", self.max_passes, " or None (a quarter of the directions)")
         if self.hides:

@@ -57,6 +57,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     max_passes : int or None
         For "values": how often f of any training row may be opened; None is a quarter of the
         directions.
+    value_bits : int from 4 to 28
+        For "values": how precisely f of a training row is opened, in bits of full scale; the rest
+        is the helper's noise, which cancels over the rows.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard.
     ring_bits : "auto", 8, 16 or 32
@@ -123,6 +126,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         dealer: str | None = None,
         hidden_bits: int = 64,
         max_passes: int | None = None,
+        value_bits: int = 8,
         scale: str | None = None,
         ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
@@ -158,6 +162,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
             dealer=dealer,
             hidden_bits=hidden_bits,
             max_passes=max_passes,
+            value_bits=value_bits,
             scale=scale,
             ring_bits=ring_bits,
             masking=masking,

@@ -56,6 +56,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         dealer: str | None = None,
         hidden_bits: int = 64,
         max_passes: int | None = None,
+        value_bits: int = 8,
         scale: str | None = None,
         ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
@@ -89,6 +90,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.dealer = dealer
         self.hidden_bits = hidden_bits
         self.max_passes = max_passes
+        self.value_bits = value_bits
         self.scale = scale
         self.ring_bits = ring_bits
         self.masking = masking
@@ -228,6 +230,7 @@ class FederatedKernelEstimator(FederatedEstimator):
             dealer=self.dealer,
             hidden_bits=plain(self.hidden_bits),
             max_passes=plain(self.max_passes),
+            value_bits=plain(self.value_bits),
             scale=self.scale,
             ring_bits=self._bits(),
             directions=self.directions,

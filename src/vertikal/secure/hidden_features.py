@@ -23,7 +23,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
 from vertikal.secure.dealing import Dealing
-from vertikal.secure.private_product import KINDS, Part, PrivateProduct
+from vertikal.secure.private_product import KINDS, OPENED_BITS, Part, PrivateProduct
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
 from vertikal.secure.truncation import FixedPoint
@@ -56,6 +56,8 @@ class Agreed:
     """Forward products that any one row may take part in."""
     fewest_rows: int
     """Distinct rows that an adjoint product must be about."""
+    value_bits: int = OPENED_BITS
+    """Bits of full scale that a forward product opens; the rest is the helper's noise."""
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,7 +91,7 @@ class HiddenFeatures:
         if dealing is not None:
             shape = (agreed.rows, agreed.width)
             self._product = PrivateProduct(
-                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype
+                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.value_bits
             )
         self._cosines = CosineShares(
             mesh, keys, roles, dealing, agreed.phase_bits, self._fixed, booked

@@ -15,8 +15,8 @@ per row and per direction each way. In Z_10, with K = 1, M = 7, Y = 4, v = 3, x 
 M − Y = 3 and keeps G = 4; e = 4; z = 36 − 2 = 4; the answer is 16 + 4 = 0, and 0 + 12 + 2 = 4 is
 (1 + 7)·3.
 
-H adds noise to its answer, uniform and so small that `OPENED_BITS` of the ring's full scale remain:
-a product is as precise as single precision, and says no more than that about M.
+H adds noise to its answer, uniform and so small that `OPENED_BITS` of the ring's full scale remain,
+or fewer for forward products where that was agreed: a product says no more than that about M.
 
 Proof sketch. H receives e and z: uniform, since x is unknown to H, and u is. T receives nothing. A
 receives M − Y, uniform since Y is unknown to A, and the answer, which is (K + M) v − G v − u with
@@ -50,10 +50,9 @@ Part: TypeAlias = Callable[[Array], Array] | None
 KINDS = {"forward": times, "adjoint": transposed}
 
 OPENED_BITS = 28
-"""Bits of a product that A learns. A quarter as many products as directions, the default cap, are
-then fewer bits a row than the phases of that row, at 8 bits each: they cannot determine them."""
+"""Bits of full scale that A learns of a product, where nothing less was agreed."""
 
-AHEAD = 4
+AHEAD = 8
 """Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
 
 
@@ -68,7 +67,9 @@ class PrivateProduct:
         dealing: Dealing,
         shape: tuple[int, int],
         dtype: npt.DTypeLike,
+        forward_bits: int = OPENED_BITS,
     ) -> None:
+        self._bits = {"forward": forward_bits, "adjoint": OPENED_BITS}
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
         self._dealing = dealing
@@ -132,7 +133,7 @@ class PrivateProduct:
         masked = self._to_owner.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
         result += self._dealing.recv("dealt", self._dtype, (length, columns))
-        result += self._noise(result.shape)
+        result += self._noise(result.shape, self._bits[kind])
         self._to_owner.send("answer", result)
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
@@ -156,11 +157,11 @@ class PrivateProduct:
                 ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
         self._dealing.send("dealt", ahead.popleft())
 
-    def _noise(self, shape: tuple[int, ...]) -> Array:
-        """Uniform in ±2^(w − 1 − `OPENED_BITS`), and nobody's but H's."""
+    def _noise(self, shape: tuple[int, ...], bits: int) -> Array:
+        """Uniform in ±2^(w − 1 − bits), and nobody's but H's."""
         words = uniform_words(self._noise_key, self._noises, shape, self._dtype)
         self._noises += 1
-        width = 1 << (8 * self._dtype.itemsize - OPENED_BITS)
+        width = 1 << (8 * self._dtype.itemsize - bits)
         words &= np.array(width - 1, self._dtype)
         words -= np.array(width // 2, self._dtype)
         return words

@@ -51,12 +51,14 @@ def binary_columns(
 def _settle(scores: Array, points: Array) -> Array:
     """The columns of zeros and ones that rounding and projecting ends at (rows, found)."""
     bits = _rounded(points)
+    moving = np.arange(points.shape[1])
     for _ in range(_ROUNDS):
-        projected = _projected(scores, bits)
-        following = _rounded(projected)
-        if np.array_equal(following, bits):
+        before = bits[:, moving]
+        following = _rounded(_projected(scores, before))
+        bits[:, moving] = following
+        moving = moving[(following != before).any(axis=0)]
+        if not moving.size:
             break
-        bits = following
     mean = bits.mean(axis=0)
     spread = mean * (1 - mean)
     outside = np.square(bits - _projected(scores, bits)).mean(axis=0)
@@ -72,7 +74,7 @@ def _projected(scores: Array, bits: Array) -> Array:
 def _rounded(points: Array) -> Array:
     """Each entry as 0 or 1, by the midpoint between the means of the two halves it makes."""
     cut = (points.max(axis=0) + points.min(axis=0)) / 2
-    for _ in range(8):
+    for _ in range(4):
         above = points > cut
         many = np.maximum(above.sum(axis=0), 1)
         few = np.maximum((~above).sum(axis=0), 1)
