@@ -252,3 +252,19 @@ def test_wrong_settings_are_named(setting, message):
     with pytest.raises(InputError, match=message) as caught:
         make(**setting).fit(X, Y)
     assert "\n" not in str(caught.value)
+
+
+def test_sealed_ranks_as_the_same_loss_in_the_open():
+    """Pairwise square on shares; nobody opened a prediction, so there is none to calibrate on."""
+    common = {"loss": "square", "penalty": 0.01, "max_iterations": 300}
+    sealed = make(**common, disclosure="sealed").fit(X, Y)
+    opened = make(**common, tolerance=1e-8).fit(X, Y)
+    ours, theirs = sealed.decision_function(X), opened._decide(X)[:, 0]
+    # Same seeds, same features; the open model is only scaled and shifted to log-odds.
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.999
+    assert roc_auc_score(Y, ours) == pytest.approx(roc_auc_score(Y, theirs), abs=0.005)
+    for asked in (sealed.predict, sealed.predict_proba):
+        with pytest.raises(InputError, match=r"^with disclosure='sealed' no prediction is opened"):
+            asked(X)
+    with pytest.raises(InputError, match=r"^sample_weight must be the same for all rows with"):
+        make(**common, disclosure="sealed").fit(X, Y, sample_weight=np.arange(ROWS) + 1.0)

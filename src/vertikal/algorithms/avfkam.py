@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.fdskl import predict, solve_exactly, training_of
-from vertikal.algorithms.preparation import prepare_and_learn
+from vertikal.algorithms.preparation import begin, prepare_and_learn
 from vertikal.algorithms.schedules import learn_stochastically
+from vertikal.algorithms.sealed import train_sealed
+from vertikal.algorithms.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.stochastic import Rule
 from vertikal.algorithms.watch import MOST_ROWS, Watch
@@ -40,6 +42,8 @@ FEWEST_HELD = 10
 
 def train(party: Party, settings: AvfkamSettings) -> Shard:
     """The training program: returns this party's shard."""
+    if settings.seals:
+        return _train_sealed(party, settings)
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
         check_classes(party.name, labels)
@@ -49,6 +53,18 @@ def train(party: Party, settings: AvfkamSettings) -> Shard:
         return by(party, shard, settings, operator, labels, kept)
 
     return prepare_and_learn(party, settings, learn)
+
+
+def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
+    """The pairwise square loss on shares. Nothing is opened, so nothing is calibrated either."""
+    labels = party.labels
+    if labels is not None:
+        check_classes(party.name, labels)
+        if np.ptp(labels.weights):
+            raise InputError.of(
+                "sample_weight", "the same for all rows with disclosure='sealed'", "unequal weights"
+            )
+    return train_sealed(party, begin(party, settings), labels, PairwiseSquareResiduals)
 
 
 def check_classes(party: str, labels: Labels) -> None:

@@ -204,19 +204,32 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         return self._fit(X, y, weights, np.where(numbers[:, None] == 1, 1.0, -1.0))
 
     def decision_function(self, X: Any) -> Array:
-        """The log-odds of the second class above those of the threshold, (rows,)."""
+        """The log-odds of the second class above those of the threshold, (rows,).
+
+        With ``disclosure="sealed"`` f as it is, good to rank rows by.
+        """
         log_odds = self._decide(X)[:, 0]
         return np.asarray(log_odds - self._cut)
 
     def predict(self, X: Any) -> Array:
         """The class of each row."""
+        self._check_calibrated()
         above = self.decision_function(X) > 0
         return np.asarray(self.classes_[above.astype(int)])
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities (rows, 2)."""
+        self._check_calibrated()
         chances = expit(self._decide(X))
         return np.concatenate((1 - chances, chances), axis=1)
+
+    def _check_calibrated(self) -> None:
+        check_is_fitted(self)
+        if self.settings_.seals:
+            raise InputError(
+                "with disclosure='sealed' no prediction is opened to calibrate on; rank rows by "
+                "decision_function, or set a threshold on it with rows of your own"
+            )
 
     def write_report(self, path: str | Path) -> Path:
         """Write the curves of the run, the ledger and the settings as one HTML page."""
