@@ -56,6 +56,7 @@ class Council:
         self._say = say
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
+        self._settled: set[str] = set()
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
         self.exchange: Exchange
@@ -126,7 +127,10 @@ class Council:
 
     def alive(self, record: Record) -> bool:
         """Whether something can still happen to this job, as far as this party knows."""
-        return record.final is None and not (record.done and self.done_by_all(record))
+        if record.digest not in self._settled and record.done and self.done_by_all(record):
+            # For good: peers stop speaking of it once they know the same.
+            self._settled.add(record.digest)
+        return record.final is None and record.digest not in self._settled
 
     def done_by_all(self, record: Record) -> bool:
         news = [self.news(name, record) for name in record.proposal.job.names if name != self.me]
@@ -277,7 +281,7 @@ class Council:
 
     def _news_for(self, peer: str) -> tuple[JobNews, ...]:
         entry = self.beats.get(peer)
-        mentioned = {one.digest for one in entry[0].jobs} if entry else set()
+        asked = {one.digest for one in entry[0].jobs if one.alive} if entry else set()
         return tuple(
             JobNews(
                 record.digest,
@@ -286,10 +290,11 @@ class Council:
                 record.done,
                 tuple(record.decisions),
                 record.final is not None,
+                self.alive(record),
             )
             for record in self._book.all()
             if peer in record.proposal.job.parties
-            and (self.alive(record) or record.digest in mentioned)
+            and (self.alive(record) or record.digest in asked)
         )
 
     def _on_beat(self, sender: str, beat: Beat) -> None:
@@ -319,7 +324,7 @@ class Council:
                 if news is not None and news.attempt < record.attempt:
                     self.tell(name, Begin(record.digest, record.attempt))
             return
-        if self.done_by_all(record) or self.missing(record):
+        if not self.alive(record) or self.missing(record):
             return
         if time.monotonic() - self._begun.get(record.digest, -math.inf) < pause(record.attempt):
             return
