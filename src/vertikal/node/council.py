@@ -48,12 +48,14 @@ class Council:
         is_running: Callable[[str], bool],
         begin: Callable[[Record], None],
         say: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> None:
         self._site = site
         self._book = book
         self._is_running = is_running
         self._begin = begin
         self._say = say
+        self._wake = wake
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
         self._settled: set[str] = set()
@@ -169,6 +171,7 @@ class Council:
         for name in record.proposal.job.names:
             if name != self.me:
                 self._send_all(name, record)
+        self._wake()
 
     # What comes from the others.
 
@@ -298,8 +301,10 @@ class Council:
         )
 
     def _on_beat(self, sender: str, beat: Beat) -> None:
-        now = time.monotonic()
-        self.beats[sender] = (beat, now, beat.time - time.time())
+        before = self.beats.get(sender)
+        self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
+        if before is None or before[0].jobs != beat.jobs:
+            self._wake()
         told = {one.digest: one for one in beat.jobs}
         for record in self._book.all():
             if sender not in record.proposal.job.parties:
