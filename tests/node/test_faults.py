@@ -202,6 +202,23 @@ def test_approvals_and_jobs_survive_a_restart(tmp_path):
         world.stop()
 
 
+def test_a_job_that_all_have_done_is_not_spoken_of_any_more(world):
+    digest = world.submit().digest
+    world.done(digest)
+
+    def silent():
+        beats = [entry[0] for name in NAMES for entry in world[name].council.beats.values()]
+        return not any(beat.jobs for beat in beats)
+
+    until(silent, "nobody speaks of it")
+    for _ in range(5):
+        now = time.time()
+        beats = world["bank"].council.beats
+        until(lambda b=beats, n=now: b["shop"][0].time > n and b["lender"][0].time > n, "beats")
+        assert silent()
+    assert not world["lender"].council.alive(world.record("lender", digest))
+
+
 def test_a_rule_approves_so_many_jobs_a_day(tmp_path):
     rule = RULE.replace("per_day = 100", "per_day = 1")
     lay_out(tmp_path, rows=60, policy={"bank": rule, "shop": RULE})

@@ -48,14 +48,17 @@ class Council:
         is_running: Callable[[str], bool],
         begin: Callable[[Record], None],
         say: Callable[[str], None],
+        wake: Callable[[], None],
     ) -> None:
         self._site = site
         self._book = book
         self._is_running = is_running
         self._begin = begin
         self._say = say
+        self._wake = wake
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
+        self._settled: set[str] = set()
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
         self.exchange: Exchange
@@ -126,7 +129,10 @@ class Council:
 
     def alive(self, record: Record) -> bool:
         """Whether something can still happen to this job, as far as this party knows."""
-        return record.final is None and not (record.done and self.done_by_all(record))
+        if record.digest not in self._settled and record.done and self.done_by_all(record):
+            # For good: peers stop speaking of it once they know the same.
+            self._settled.add(record.digest)
+        return record.final is None and record.digest not in self._settled
 
     def done_by_all(self, record: Record) -> bool:
         news = [self.news(name, record) for name in record.proposal.job.names if name != self.me]
@@ -165,6 +171,7 @@ class Council:
         for name in record.proposal.job.names:
             if name != self.me:
                 self._send_all(name, record)
+        self._wake()
 
     # What comes from the others.
 
@@ -277,7 +284,7 @@ class Council:
 
     def _news_for(self, peer: str) -> tuple[JobNews, ...]:
         entry = self.beats.get(peer)
-        mentioned = {one.digest for one in entry[0].jobs} if entry else set()
+        asked = {one.digest for one in entry[0].jobs if one.alive} if entry else set()
         return tuple(
             JobNews(
                 record.digest,
@@ -286,15 +293,18 @@ class Council:
                 record.done,
                 tuple(record.decisions),
                 record.final is not None,
+                self.alive(record),
             )
             for record in self._book.all()
             if peer in record.proposal.job.parties
-            and (self.alive(record) or record.digest in mentioned)
+            and (self.alive(record) or record.digest in asked)
         )
 
     def _on_beat(self, sender: str, beat: Beat) -> None:
-        now = time.monotonic()
-        self.beats[sender] = (beat, now, beat.time - time.time())
+        before = self.beats.get(sender)
+        self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
+        if before is None or before[0].jobs != beat.jobs:
+            self._wake()
         told = {one.digest: one for one in beat.jobs}
         for record in self._book.all():
             if sender not in record.proposal.job.parties:
@@ -319,7 +329,7 @@ class Council:
                 if news is not None and news.attempt < record.attempt:
                     self.tell(name, Begin(record.digest, record.attempt))
             return
-        if self.done_by_all(record) or self.missing(record):
+        if not self.alive(record) or self.missing(record):
             return
         if time.monotonic() - self._begun.get(record.digest, -math.inf) < pause(record.attempt):
             return

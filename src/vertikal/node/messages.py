@@ -15,7 +15,10 @@ _PREFIX = b"vertikal message\0"
 
 
 class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """One job as its party sees it; ``known`` are the parties whose decision it has."""
+    """One job as its party sees it; ``known`` are the parties whose decision it has.
+
+    While it is ``alive`` to a party, the others answer with what they know of it.
+    """
 
     digest: str
     attempt: int
@@ -23,6 +26,7 @@ class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     done: bool
     known: tuple[str, ...]
     final: bool
+    alive: bool
 
 
 class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):

@@ -45,7 +45,10 @@ class Service:
         self._say = say
         self.book = JobBook(self.site.store / "jobs", self.site.keys)
         self._runs: dict[str, Run] = {}
-        self.council = Council(self.site, self.book, self._runs.__contains__, self._begin, say)
+        self._news = threading.Event()
+        self.council = Council(
+            self.site, self.book, self._runs.__contains__, self._begin, say, self._news.set
+        )
         self.exchange = Exchange(
             self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
         )
@@ -54,7 +57,6 @@ class Service:
         self._predictions: Predictions | None = None
         self._control = ControlServer(self.site.store, self.answer)
         self._endpoint: Endpoint | None = None
-        self._news = threading.Event()
         self._stopped = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
 
