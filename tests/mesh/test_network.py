@@ -345,6 +345,21 @@ def test_a_relay_that_changes_a_bit_is_found_out(monkeypatch, kind):
         cleanup()
 
 
+def test_a_message_given_up_half_way_leaves_no_number_used_twice():
+    """What is sealed under a number is sent; a wait that fails comes before the sealing."""
+    with parties("abc", timing=STEADY) as (ends, _):
+        for one in ends.values():
+            one.connect()
+        ends["b"].deadline = 0.5
+        with (
+            ends["c"]._changed,  # c takes nothing
+            pytest.raises(DeadlineExceeded, match="nothing from c for room for 'large'"),
+        ):
+            ends["b"].send("c", "large", np.zeros(40 << 20, np.uint8))
+        ends["b"].deadline = 20.0
+        assert stream_of(ends, "b", "c", 3) == [0, 1, 2]
+
+
 def test_a_sender_behind_a_relay_cannot_write_in_anothers_name():
     with parties("abc") as (ends, _):
         for one in ends.values():

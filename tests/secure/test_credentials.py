@@ -19,6 +19,7 @@ from vertikal.errors import (
     AgreementError,
     CertificateExpired,
     CertificateMismatch,
+    PadReused,
     SecrecyError,
     UnknownCertificate,
 )
@@ -39,6 +40,16 @@ def test_what_one_seals_the_other_opens():
     answer = b.seal(0, 7, b"head", b"words")
     assert answer != sealed
     assert a.open(0, 7, b"head", answer) == b"words"
+
+
+def test_nothing_is_sealed_twice_under_one_number():
+    a, _ = pair()
+    a.seal(0, 7, b"", b"words")
+    a.seal(1, 7, b"", b"words")
+    a.seal(0, 8, b"", b"words")
+    for number in (8, 7, 0):
+        with pytest.raises(PadReused, match=f"message {number} of lane 0 has been sealed already"):
+            a.seal(0, number, b"", b"other words")
 
 
 @pytest.mark.parametrize(

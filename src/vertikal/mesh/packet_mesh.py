@@ -216,15 +216,17 @@ class PacketMesh(Mesh):
         whole = False
         try:
             for flags, pieces in packets.chunks(frame):
-                head = packets.pack_head(DATA, flags, self._place, pair.place, out.next)
-                packet = Cut.of(head, *pieces)
-                if pair.channel is not None:
-                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                    packet = Cut.of(head, pair.channel.seal(0, out.next, head, data))
                 with self._changed:
                     self._room.until(
                         lambda: bool(pair.ended) or out.kept_bytes < WINDOW, to, what, self.deadline
                     )
+                head = packets.pack_head(DATA, flags, self._place, pair.place, out.next)
+                packet = Cut.of(head, *pieces)
+                if pair.channel is not None:
+                    # After the wait, which may fail: what is sealed under a number is sent.
+                    data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                    packet = Cut.of(head, pair.channel.seal(0, out.next, head, data))
+                with self._changed:
                     out.keep(packet)
                     self._post(to, packet, urgent=False)
             whole = True

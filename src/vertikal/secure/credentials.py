@@ -27,6 +27,7 @@ from vertikal.errors import (
     CertificateMismatch,
     IdentityError,
     InputError,
+    PadReused,
     SecrecyError,
     UnknownCertificate,
     UnknownParty,
@@ -40,15 +41,19 @@ PROBE_SECONDS = 5.0
 class SealedChannel:
     """AES-256-GCM with one key each way; lane and number make the nonce, so none comes twice.
 
-    The mesh numbers the messages of a lane one by one and never seals two under one number: what it
-    sends again are the sealed bytes. Each run has new keys.
+    The mesh numbers the messages of a lane one by one, and what it sends again are the sealed
+    bytes; a number that is not beyond all before it is refused. Each run has new keys.
     """
 
     def __init__(self, outgoing: bytes, incoming: bytes) -> None:
         self._out = AESGCM(outgoing)
         self._in = AESGCM(incoming)
+        self._sealed: dict[int, int] = {}
 
     def seal(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
+        if number <= self._sealed.get(lane, -1):
+            raise PadReused(f"message {number} of lane {lane} has been sealed already; not sent")
+        self._sealed[lane] = number
         return self._out.encrypt(_nonce(lane, number), data, bound)
 
     def open(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
