@@ -70,3 +70,20 @@ class Vanishing(Pace):
             raise RuntimeError("the power went out")
         if number == 1:
             self.wait_for(lambda: all(self.steps[name] for name in self._gone))
+
+
+class Balanced(Pace):
+    """No party gets more than three steps ahead of another, however busy the machine is."""
+
+    def __init__(self, parties, steps):
+        super().__init__()
+        self._parties = parties
+        self._total = steps
+
+    def at_step(self, party, number):
+        self.wait_for(
+            lambda: (
+                min(self.steps[name] for name in self._parties) >= number - 3
+                or sum(self.steps.values()) >= self._total
+            )
+        )

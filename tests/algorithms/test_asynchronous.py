@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tests.algorithms.pacing import Pace, Straggler, Vanishing
+from tests.algorithms.pacing import Balanced, Pace, Straggler, Vanishing
 from tests.naive.pooled import pooled_prediction
 from vertikal import AVFKAMClassifier, FDSKLClassifier, FDSKLRegressor
 from vertikal.algorithms.asynchronous import AsynchronousRun
@@ -38,18 +38,19 @@ def make(estimator=AVFKAMClassifier, **settings):
         "random_state": 0,
         "timeout": 60,
     }
-    return estimator(**(given | settings))
+    given |= settings
+    names = [f"party{i + 1}" for i in range(given["label_parties"])]
+    return estimator(**({"verbose": Balanced(names, given["steps"])} | given))
 
 
 @pytest.mark.parametrize("label_parties", [2, 3, 4])
 def test_it_learns_and_the_shards_are_the_model(label_parties):
-    observer = Pace()
-    model = make(label_parties=label_parties, verbose=observer).fit(X, Y)
+    model = make(label_parties=label_parties).fit(X, Y)
     assert roc_auc_score(Y, model.decision_function(X)) > 0.9
     np.testing.assert_allclose(model._decide(X), pooled_prediction(model, X), atol=1e-6)
     # All stop together: each has at most one step under way when the last one is counted.
     assert 150 <= sum(model.updates_.values()) < 150 + 2 * label_parties
-    assert dict(observer.steps) == {n: c for n, c in model.updates_.items() if c}
+    assert dict(model.verbose.steps) == model.updates_
     assert all(shard.training.missing == () for shard in model.shards_.values())
 
 
@@ -58,7 +59,8 @@ def test_fdskl_runs_by_the_same_schedule(estimator):
     y = X[:, 0] * X[:, 3] if estimator is FDSKLRegressor else Y
     model = make(estimator).fit(X, y)
     assert model.score(X, y) > (0.2 if estimator is FDSKLRegressor else 0.8)
-    assert sum(model.shards_["party1"].training.staleness.values()) > 0
+    trainings = [model.shards_[name].training for name in model.settings_.label_parties]
+    assert sum(sum(training.staleness.values()) for training in trainings) >= 150
 
 
 def test_several_classes():
@@ -72,12 +74,11 @@ def test_trees_mask_the_answers_as_well():
 
 
 def test_the_curve_and_the_notes_tell_of_updates_staleness_and_auc():
-    observer = Pace()
-    model = make(validation=0.25, verbose=observer).fit(X, Y)
+    model = make(validation=0.25).fit(X, Y)
     scores = [point.auc for point in model.curve_]
     assert len(scores) >= 5
     assert max(scores) > 0.85
-    assert any("staleness" in note and "AUC" in note for note in observer.notes)
+    assert any("staleness" in note and "AUC" in note for note in model.verbose.notes)
     for name in ("party1", "party2", "party3"):
         moments = model.shards_[name].training.moments
         assert [m.updates for m in moments] == sorted(m.updates for m in moments)

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from tests.algorithms.pacing import Balanced
 from tests.conformance.meshes import connected, every_mesh, local
 from tests.naive.pairwise import auc as plain_auc
 from tests.naive.phases import cosines, summed_phases
@@ -46,7 +47,7 @@ def columns_of(name):
     return X[:, 2 * place : 2 * place + 2]
 
 
-def train(ends, settings):
+def train(ends, settings, observer=None):
     shards, errors = {}, []
 
     def run(name):
@@ -60,6 +61,7 @@ def train(ends, settings):
                 job="job",
                 settings=digest(settings),
                 version="1",
+                observer=observer,
             )
             shards[name] = avfkam.train(party, settings)
         except BaseException as error:
@@ -89,7 +91,7 @@ def pooled(shards):
 @every_mesh
 def test_label_parties_learn_without_waiting_on_every_mesh(factory):
     with connected(factory, NAMES, deadline=60.0) as ends:
-        shards = train(ends, settings_of())
+        shards = train(ends, settings_of(), Balanced(NAMES[:3], 60))
     assert plain_auc(pooled(shards), Y) > 0.8
     assert shards["port"].coefficients is None
     counts = [sum(shards[name].training.staleness.values()) for name in NAMES[:3]]

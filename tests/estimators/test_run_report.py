@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from tests.algorithms.pacing import Vanishing
+from tests.algorithms.pacing import Balanced, Vanishing
 from vertikal import AVFKAMClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -20,7 +20,8 @@ def make(**settings):
 
 
 def test_an_asynchronous_run_shows_updates_staleness_and_auc(tmp_path):
-    model = make(solver="dsg", label_parties=2, steps=80, features=16).fit(X, Y)
+    pace = Balanced(("party1", "party2"), 80)
+    model = make(solver="dsg", label_parties=2, steps=80, features=16, verbose=pace).fit(X, Y)
     path = model.write_report(tmp_path / "run.html")
     text = path.read_text()
     for words in (
