@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from tests.node.test_store import shard_of
+from tests.node.shards import shard_of
 from vertikal.cli import main
 from vertikal.node.audit import AuditLog, verify
 from vertikal.node.store import ModelStore

@@ -217,8 +217,8 @@ def test_threads_and_processes_write_one_chain(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
-    assert process.wait(60) == 0
+        thread.join(200)
+    assert process.wait(200) == 0
     assert verify(path).number == 80
     for kind in ("thread", "process"):
         assert sum(line.event == kind for line in read(path)) in (20, 60)

@@ -14,34 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tests.node.shards import shard_of
 from vertikal import ADMMClassifier, FDSKLClassifier
-from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
 from vertikal.data.preparation import ColumnPlan, Preparation
-from vertikal.data.prepare import Scaling
 from vertikal.errors import InputError
 from vertikal.node import golden, store
 from vertikal.node.files import DiskFull
 from vertikal.node.store import ModelStore
 
 PREPARATION = Preparation("bank", "mean", (ColumnPlan("x", "number", 2.5),))
-
-
-def shard_of(directions=32, **changes):
-    settings = FdsklSettings(
-        parties=("bank", "shop"), label_parties=("bank",), n_directions=directions
-    )
-    generator = np.random.default_rng(directions)
-    made = Shard(
-        "bank",
-        settings,
-        ("x", "y"),
-        Scaling([1.0, -2.0], [0.5, 3.0]),
-        1.5,
-        bytes(range(32)),
-        generator.normal(size=(directions, 1)),
-    )
-    return replace(made, **changes)
 
 
 def same(one, other):
@@ -246,9 +228,10 @@ def test_two_writers_take_two_numbers(models, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from tests.node.test_store import shard_of
+from tests.node.shards import shard_of
 from vertikal.node.store import ModelStore
 models = ModelStore(Path(sys.argv[1]))
+models.save("credit", shard_of(512))
 print("ready", flush=True)
 while True:
     models.save("credit", shard_of(512))
@@ -266,10 +249,11 @@ def test_a_writer_that_is_killed_leaves_whole_versions(tmp_path):
         assert process.stdout.readline() == b"ready\n"
         time.sleep(pause)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(200)
         process.stdout.close()
     models = ModelStore(folder)
     versions = [one.version for one in models.versions()]
+    assert len(versions) >= 2
     assert versions == list(range(1, len(versions) + 1))
     for version in versions:
         same(models.load("credit", Shard, version).shard, shard_of(512))

@@ -1,0 +1,28 @@
+"""A shard as training makes them, without training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.shard import Shard
+from vertikal.data.prepare import Scaling
+
+
+def shard_of(directions=32, **changes):
+    settings = FdsklSettings(
+        parties=("bank", "shop"), label_parties=("bank",), n_directions=directions
+    )
+    generator = np.random.default_rng(directions)
+    made = Shard(
+        "bank",
+        settings,
+        ("x", "y"),
+        Scaling([1.0, -2.0], [0.5, 3.0]),
+        1.5,
+        bytes(range(32)),
+        generator.normal(size=(directions, 1)),
+    )
+    return replace(made, **changes)
