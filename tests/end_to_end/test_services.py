@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 
 import msgspec
 import numpy as np
 import pytest
 
-from tests.node.worlds import NAMES, RULE, Parties, lay_out, until, write_job
+from tests.node.worlds import COMMAND, NAMES, RULE, Parties, lay_out, until, write_job
 
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
@@ -178,8 +179,7 @@ def test_killed_during_a_prediction(parties, victim):
     parties.start(victim, killed="prediction")
     (parties.root / "lender" / "new.csv").write_text("customer\n1000\n")
     command = ("predict", "credit", "--ids", "new.csv", "-o", "scores.csv")
-    until(lambda: len(parties.jobs("lender")) == 1, "the service answers")
-    parties.wait("lender", 1, "done", lambda one: one["done"])
+    parties.connected()
     told = parties.tell("lender", *command, code=1)
     if victim == "bank":
         assert "bank" in told
@@ -189,10 +189,6 @@ def test_killed_during_a_prediction(parties, victim):
 
 
 def _scored(parties, command):
-    import subprocess
-
-    from tests.node.worlds import COMMAND
-
     done = subprocess.run(
         [*COMMAND, *command],
         cwd=parties.root / "lender",

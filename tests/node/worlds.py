@@ -199,6 +199,11 @@ class Parties:
         for name in names:
             self.wait(name, number, "done", lambda one: bool(one) and one["done"])
 
+    def connected(self) -> None:
+        """Wait until the lender has heard all others."""
+        store = self.root / "lender" / "store"
+        until(lambda: not any(one["faults"] for one in ask(store, "peers")), "all are connected")
+
     def ended(self, name: str, seconds: float = SECONDS) -> int:
         """Wait until this service has ended by itself."""
         return self.running[name].wait(seconds)
