@@ -21,7 +21,7 @@ COUNTS = (1, 2, 4, 6, 8)
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", delay=0.25, steps=96, repeats=1, rows=8000)
+    options = arguments(__doc__ or "", delay=0.25, steps=160, repeats=1, rows=8000)
     rows = rows_of("a9a", 0, options.rows)
     run = Benchmark("papers-avfkam-figure4", vars(options) | {"out": "", "data": "a9a"})
     processes = Processes(NAMES, rows.X, rows.y)
