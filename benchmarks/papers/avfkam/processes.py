@@ -5,12 +5,14 @@ own. A party is slowed by an observer of its clock, in the thread that makes its
 a multiple of the processor time that this thread has used since, or a fixed time per update. The
 threads that answer the others' requests are not slowed, as in the published experiments' code,
 where the straggler's listener does not sleep either. A party whose *answers* are slow holds up
-everybody, since f needs everybody's part.
+everybody, since f needs everybody's part. Each process keeps to one core, in turn, so that a
+party's products run in the thread whose time is measured.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -90,10 +92,13 @@ class Processes:
         targets = np.where(y > 0, 1.0, -1.0)[:, None]
         self._pipes: dict[str, Connection] = {}
         self._children = []
-        for name, block in zip(names, np.array_split(X, len(names), axis=1), strict=True):
+        cores = sorted(os.sched_getaffinity(0))
+        blocks = np.array_split(X, len(names), axis=1)
+        for place, (name, block) in enumerate(zip(names, blocks, strict=True)):
             here, there = context.Pipe()
+            core = cores[place % len(cores)]
             child = context.Process(
-                target=_serve, args=(there, str(folder), name, block, targets), daemon=True
+                target=_serve, args=(there, str(folder), name, block, targets, core), daemon=True
             )
             child.start()
             self._pipes[name] = here
@@ -124,7 +129,8 @@ class Processes:
         self._folder.cleanup()
 
 
-def _serve(pipe: Connection, folder: str, name: str, block: Any, targets: Any) -> None:
+def _serve(pipe: Connection, folder: str, name: str, block: Any, targets: Any, core: int) -> None:
+    os.sched_setaffinity(0, {core})
     files = Path(folder)
     federation = FederationFile.load(files / "federation.toml")
     identity = Identity.load(files / f"{name}.key", files / f"{name}.crt")
