@@ -121,7 +121,8 @@ def attack_open(run: Benchmark, target: Target, directions: str) -> None:
         tell_columns(
             run, f"{level}: linear system", found.differences[:, varying], truth[:, varying]
         )
-    separated = separate(phases, own, ring, hidden_parties=PARTIES - 1)
+    columns = target.hidden.shape[1]  # the attacker is told how many there are
+    separated = separate(phases, own, ring, hidden_parties=PARTIES - 1, most=columns)
     tell(run, target, level, [separated], separated.scores)
 
 

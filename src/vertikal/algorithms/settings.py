@@ -54,7 +54,7 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
     dealer: str | None = None
     hidden_bits: int = 64
     max_passes: int | None = None
-    value_bits: int = 8
+    value_bits: int = 6
     scale: str | None = None
     ring_bits: int = 8
     directions: str = "private"

@@ -126,7 +126,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         dealer: str | None = None,
         hidden_bits: int = 64,
         max_passes: int | None = None,
-        value_bits: int = 8,
+        value_bits: int = 6,
         scale: str | None = None,
         ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",

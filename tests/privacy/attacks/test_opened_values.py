@@ -17,6 +17,7 @@ from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier
 from vertikal.algorithms.hidden import HiddenOperator
 from vertikal.errors import InputError
+from vertikal.privacy.attacks.binary_columns import binary_columns
 from vertikal.privacy.attacks.opened_values import separate_values
 from vertikal.privacy.attacks.score import Score, matched_correlations, score
 from vertikal.privacy.attacks.source_separation import separate
@@ -69,7 +70,10 @@ def attack(X, y, own: int, hidden: np.ndarray, **settings) -> tuple[Score, Score
         separate_values(passes),
         separate_values(passes, np.asarray(X[:, :own])),
     ]
-    best = max((score(found.components, hidden) for found in hidden_ones), key=lambda s: s.close)
+    attempts = [found.components for found in hidden_ones]
+    attempts += [binary_columns(found.scores, found.components, tries=64) for found in hidden_ones]
+    scores = [score(components, hidden) for components in attempts]
+    best = max(scores, key=lambda s: (s.almost_exact, s.close))
     return score(in_the_open.components, hidden), best
 
 

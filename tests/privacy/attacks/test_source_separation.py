@@ -74,6 +74,11 @@ def test_the_spectrum_falls_to_quantisation_noise() -> None:
     assert spectrum[COLUMNS:].mean() == pytest.approx(1 / 12, rel=0.3)
 
 
+def test_an_attacker_may_know_how_many_columns_there_are() -> None:
+    assert separate(*mixed(0.4), Ring(8), most=3).components.shape == (ROWS, 3)
+    check_found(separate(*mixed(0.4), Ring(8), most=100))
+
+
 def test_unsettled_components_are_said_to_be() -> None:
     assert not separate(*mixed(0.4), Ring(8), max_iterations=1).converged
 

@@ -46,13 +46,15 @@ def separate(
     *,
     hidden_parties: int = 1,
     rank: int | None = None,
+    most: int | None = None,
     random_state: int = 0,
     max_iterations: int = 200,
 ) -> Separated:
     """Hidden columns from phases (rows, D), of which ``own_phases`` (rows, D) are the attacker's.
 
     ``rank`` is the number of components; by default it is read off the spectrum, and is 0 (no
-    components) where the spectrum shows no structure at all.
+    components) where the spectrum shows no structure at all. ``most`` bounds it, for an attacker
+    who knows how many columns there are.
     """
     if phases.shape != own_phases.shape:
         raise InputError.of("own_phases", f"of shape {phases.shape}", own_phases.shape)
@@ -61,7 +63,7 @@ def separate(
     angles = centred_angles(phases - own_phases, ring)
     mean, spectrum, axes = _rewrapped(angles, ring)
     if rank is None:
-        rank = _rank(spectrum, hidden_parties)
+        rank = min(_rank(spectrum, hidden_parties), most or len(spectrum))
     if rank == 0:
         empty = np.empty((len(phases), 0))
         return Separated(empty, empty, spectrum, True)
