@@ -95,7 +95,11 @@ class _Shaper:
         listening: str,
         port: int,
     ) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:  # nobody is there, or no longer
+            writer.close()
+            return
         await asyncio.gather(
             self._pump(reader, back, dialling, listening),
             self._pump(there, writer, listening, dialling),

@@ -137,7 +137,7 @@ def draw(seconds: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
         )
         x, y = (width + 40) * (place % 2), (height + 40) * (place // 2)
         panels.append(f'<g transform="translate({x + 20},{y + 20})">{chart}</g>')
-    size = 2 * (width + 40), (height + 40) * (len(panels) + 1) // 2
+    size = 2 * (width + 40), (height + 40) * ((len(panels) + 1) // 2)
     path.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}">'
         f"<style>{chart_css()}</style>"
