@@ -31,6 +31,7 @@ def settings_of(disclosure, parties):
         loss="square",
         max_iterations=25,
         max_passes=100,
+        value_bits=28,
         disclosure=disclosure,
         dealer="notary" if "notary" in parties else None,
     )

@@ -29,6 +29,7 @@ SETTINGS = {
     "loss": "square",
     "penalty": 0.01,
     "max_passes": 200,
+    "value_bits": 28,
     "max_iterations": 60,
     "random_state": 1,
 }

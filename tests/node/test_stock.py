@@ -28,6 +28,7 @@ loss = "square"
 max_iterations = 9
 penalty = 0.01
 disclosure = "{disclosure}"
+value_bits = 28
 dealer = "notary"
 [parties.bank]
 table = "bank.csv"
