@@ -44,8 +44,8 @@ def drawn(live: LiveTable) -> list[list[str]]:
 def test_the_table_has_one_line_per_party() -> None:
     live = LiveTable(("bank", "shop"))
     assert drawn(live) == [
-        ["bank", "starting", "", "0 B", "0 B", "", ""],
-        ["shop", "starting", "", "0 B", "0 B", "", ""],
+        ["bank", "starting", "0", "", "0 B", "0 B", "", ""],
+        ["shop", "starting", "0", "", "0 B", "0 B", "", ""],
     ]
 
 
@@ -62,12 +62,13 @@ def test_the_table_shows_the_last_report_of_each() -> None:
         "bank",
         "phases",
         "250 / 1,000",
+        "",
         "5.0 MB",
         "1.2 kB",
         "shop ('sum', 3 s)",
         "6.0 s",
     ]
-    assert shop[:3] == ["shop", "solve", "objective 0.41"]
+    assert shop[:4] == ["shop", "solve", "7", "objective 0.41"]
     live.tell(Report("bank", "phases", 250, 1000, ended="bank: shop stopped (out of memory)"))
     assert drawn(live)[0][1] == "bank: shop stopped (out of memory)"
     assert drawn(live)[0][-1] == ""

@@ -43,10 +43,6 @@ def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
 
     ranked = any(name in os.environ for name in _RANKS)
     content = Job.load(job)
-    if out is not None and content.algorithm != "fdskl":
-        raise InputError(
-            f"--out must be left out for {content.algorithm!r}; services store such models"
-        )
     mesh = mesh or ("mpi" if ranked else "network")
     if mesh == "mpi" and ranked:
         _run_rank(job, content, out, reports)
