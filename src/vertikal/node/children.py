@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import IO
 
 import msgspec
@@ -123,8 +123,9 @@ def supervise(commands: Mapping[str, list[str]], tell: Tell) -> None:
         tell(report)
 
     try:
-        for name, command in commands.items():
-            children[name] = Child(name, command)
+        with _uninterrupted():
+            for name, command in commands.items():
+                children[name] = Child(name, command)
         for child in children.values():
             child.listen(hear)
         _await(children)
@@ -137,6 +138,23 @@ def supervise(commands: Mapping[str, list[str]], tell: Tell) -> None:
     failed = [child for child in children.values() if child.code]
     if failed:
         raise MeshError(_words(failed))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A stop by the user takes effect at the end, so that no process is started and forgotten."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(signal.SIGINT, None)
 
 
 def _words(failed: list[Child]) -> str:
