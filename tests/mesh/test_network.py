@@ -648,6 +648,21 @@ def test_a_listening_party_that_talks_nonsense_is_left(monkeypatch):
         refused(WireError, "b", addresses, credentials("b", "ab"), "b: a sent greeting by z")
 
 
+def test_only_the_relay_gives_notices():
+    """Neither well-formed ones, which would part two others, nor others, which would end a link."""
+    with parties("abcd", timing=STEADY) as (ends, _):
+        for one in ends.values():
+            one.connect()
+        head = packets.pack_head(packets.NOTICE, 0, 1, 2, 0)
+        for body in (packets.encode(packets.Notice("d", False)), b"nonsense"):
+            with pytest.raises(WireError, match="a notice from b, which is not the relay"):
+                ends["a"].arrived(head + body, Link("b", False))
+            with pytest.raises(WireError, match="a notice from b, which is not the relay"):
+                ends["c"].arrived(head + body, Link("a", True))
+        assert ends["c"].status()["d"].link != "broken"
+        assert stream_of(ends, "d", "c", 3) == [0, 1, 2]
+
+
 def test_a_notice_of_a_relay_is_only_about_parties_behind_it():
     with parties("abc", timing=QUICK) as (ends, _):
         for one in ends.values():

@@ -105,6 +105,34 @@ def test_an_interruption_ends_all(tmp_path):
             os.kill(pid, 0)
 
 
+@pytest.mark.parametrize("stopped_at", [0, 1])
+def test_an_interruption_while_they_start_forgets_none(monkeypatch, stopped_at):
+    started = []
+
+    class Stopped(subprocess.Popen):
+        """The user stops this process while it starts another one."""
+
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            started.append(self.pid)
+            if len(started) == stopped_at + 1:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+
+    monkeypatch.setattr(children.subprocess, "Popen", Stopped)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            supervise({name: program("time.sleep(300)") for name in "ab"}, silent)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(started) == 2
+    for pid in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
 def test_a_child_stops_when_its_parent_is_gone():
     text = (
         "from vertikal.node.children import end_with_parent\n"

@@ -144,6 +144,9 @@ class NetworkMesh(PacketMesh):
         passed_on = link.peer == self.relay and sender not in self._direct
         if sender != link.peer and not passed_on:
             raise WireError(f"a packet from {sender} over the link of {link.peer}")
+        if packet.kind == NOTICE and sender != self.relay:
+            # Passed on, it would speak of others in the relay's name.
+            raise WireError(f"a notice from {sender}, which is not the relay")
         if receiver != self.me:
             if self.me != self.relay or receiver == sender:
                 raise WireError(f"a packet for {receiver} at {self.me}, which relays nothing")

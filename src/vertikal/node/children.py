@@ -13,8 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import IO
 
 import msgspec
@@ -127,8 +127,9 @@ def supervise(
         tell(report)
 
     try:
-        for name, command in commands.items():
-            children[name] = Child(name, command)
+        with _uninterrupted():
+            for name, command in commands.items():
+                children[name] = Child(name, command)
         for child in children.values():
             child.listen(hear)
         _await(children, dispensable)
@@ -147,6 +148,23 @@ def supervise(
 def _fatal(failed: list[Child], dispensable: tuple[str, ...]) -> bool:
     names = {child.name for child in failed}
     return bool(names - set(dispensable)) or bool(names and names >= set(dispensable))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A stop by the user takes effect at the end, so that no process is started and forgotten."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(signal.SIGINT, None)
 
 
 def _words(failed: list[Child]) -> str:
