@@ -60,11 +60,15 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: bytes
 
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_GREETINGS = msgspec.msgpack.Decoder(Greeting)
+
+
 def read_greeting(raw: bytes) -> Greeting:
     if len(raw) > MAX_GREETING:
         raise WireError(f"greeting of {len(raw)} bytes, at most {MAX_GREETING} are allowed")
     try:
-        return msgspec.msgpack.decode(raw, type=Greeting)
+        return _GREETINGS.decode(raw)
     except (msgspec.DecodeError, ValueError) as error:
         raise WireError(f"greeting: {error}") from None
 

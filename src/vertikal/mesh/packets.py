@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -135,13 +135,16 @@ Message = TypeVar("Message", Hello, Signed, State, Notice)
 
 encode = msgspec.msgpack.Encoder().encode
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_DECODERS = {kind: msgspec.msgpack.Decoder(kind) for kind in (Hello, Signed, State, Notice)}
+
 
 def decode(body: bytes | memoryview, kind: type[Message]) -> Message:
     """A control message of this kind; WireError for anything else."""
     if len(body) > MAX_CONTROL:
         raise WireError(f"{kind.__name__} of {len(body)} bytes, at most {MAX_CONTROL} are allowed")
     try:
-        return msgspec.msgpack.decode(body, type=kind)
+        return cast(Message, _DECODERS[kind].decode(body))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise WireError(f"{kind.__name__}: {error}") from None
 

@@ -74,6 +74,11 @@ class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hashlib.sha256(self.raw).hexdigest()
 
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_PROPOSALS = msgspec.msgpack.Decoder(Proposal)
+_DECISIONS = msgspec.msgpack.Decoder(Decision)
+
+
 def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
     """This party's proposal, signed."""
     proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
@@ -109,7 +114,7 @@ def check_name(name: str) -> None:
 def decode_proposal(signed: Signed) -> Proposal:
     """What stands in a proposal, believed or not."""
     try:
-        return msgspec.msgpack.decode(signed.raw, type=Proposal)
+        return _PROPOSALS.decode(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"proposal: {error}") from None
 
@@ -138,7 +143,7 @@ def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed
 def read_decision(signed: Signed, keys: Keys) -> Decision:
     """A decision, if the party that it names signed it."""
     try:
-        decision = msgspec.msgpack.decode(signed.raw, type=Decision)
+        decision = _DECISIONS.decode(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
     if decision.verdict not in (APPROVE, *FINAL) or len(decision.words) > MAX_WORDS:

@@ -57,6 +57,10 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: bytes
 
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_NOTICES = msgspec.msgpack.Decoder(Notice)
+
+
 @dataclass
 class Presence:
     """Whether a peer can be reached, and by which process of it."""
@@ -312,7 +316,7 @@ class Exchange:
 
     def _noticed(self, body: bytes) -> None:
         try:
-            notice = msgspec.msgpack.decode(body, type=Notice)
+            notice = _NOTICES.decode(body)
         except (msgspec.DecodeError, ValueError) as error:
             raise WireError(f"notice: {error}") from None
         if notice.party in self._presence and notice.party not in self._direct:

@@ -85,6 +85,11 @@ class _Parcel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: bytes
 
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_PARCELS = msgspec.msgpack.Decoder(_Parcel)
+_ENVELOPES = msgspec.msgpack.Decoder(_Envelope)
+
+
 def pack(sender: str, receiver: str, message: Message, keys: Keys) -> bytes:
     """A message as it travels."""
     raw = msgspec.msgpack.encode(_Envelope(sender, receiver, message))
@@ -94,8 +99,8 @@ def pack(sender: str, receiver: str, message: Message, keys: Keys) -> bytes:
 def unpack(sender: str, me: str, packed: bytes, keys: Keys) -> Message:
     """A message from ``sender`` to me, signed by it; WireError or IdentityError otherwise."""
     try:
-        parcel = msgspec.msgpack.decode(packed, type=_Parcel)
-        envelope = msgspec.msgpack.decode(parcel.raw, type=_Envelope)
+        parcel = _PARCELS.decode(packed)
+        envelope = _ENVELOPES.decode(parcel.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise WireError(f"message of {sender}: {error}") from None
     if (envelope.sender, envelope.receiver) != (sender, me):

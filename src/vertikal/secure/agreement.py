@@ -106,6 +106,10 @@ def agree(
     return PairKeys(mesh.me, job, shared)
 
 
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_READ = msgspec.msgpack.Decoder(Hello)
+
+
 def _hello(mesh: Mesh, peer: str) -> Hello:
     message: Any = mesh.recv(peer, TAG)
     try:
