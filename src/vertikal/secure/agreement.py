@@ -106,7 +106,7 @@ def agree(
     return PairKeys(mesh.me, job, shared)
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
 _READ = msgspec.msgpack.Decoder(Hello)
 
 

@@ -71,6 +71,10 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many row numbers follow; 0 for all rows."""
 
 
+# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
+_READ = msgspec.msgpack.Decoder(Request)
+
+
 class HiddenFeatures:
     """One party's part in one block; what it may call depends on its role."""
 

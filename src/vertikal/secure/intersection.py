@@ -74,6 +74,10 @@ class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: bytes
 
 
+# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
+_READ = [msgspec.msgpack.Decoder(kind) for kind in (Sizes, Found)]
+
+
 def capacity_of(count: int) -> int:
     """``count`` rounded up to five binary digits, at least 64: what others learn of it."""
     step = 1 << max(0, count.bit_length() - 5)
