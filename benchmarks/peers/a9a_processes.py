@@ -18,12 +18,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from benchmarks import datasets
 from benchmarks.harness import Benchmark, alternating, arguments, median
 from vertikal.algorithms import fdskl
 from vertikal.algorithms.settings import FdsklSettings
+from vertikal.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh import Mesh, local_meshes
 from vertikal.mesh.network import NetworkMesh
@@ -38,7 +38,7 @@ def train(mesh: Mesh, block: Any, y: Any, settings: FdsklSettings) -> Any:
     """One party's part; the label party returns its coefficients."""
     labels = Labels(y[:, None], np.ones(len(y))) if mesh.me == NAMES[0] else None
     columns = tuple(str(i) for i in range(block.shape[1]))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         party = Party(
             mesh,
             Table(mesh.me, columns, block),

@@ -29,7 +29,8 @@ def whole(into, frame):
     for flags, pieces in packets.chunks(frame):
         assert came is None
         came = into.take(into.expected, flags, b"".join(pieces), CAPACITY)
-    return came
+    assert came.size == frame.size
+    return came.frame()
 
 
 def test_a_packet_is_put_together_when_it_is_written():
@@ -42,7 +43,7 @@ def test_a_packet_is_put_together_when_it_is_written():
     assert (len(again), packets.whole(again)) == (17, b"outerhead" + array.tobytes())
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 200, CHUNK, CHUNK + 1, 3 * CHUNK, 5 * CHUNK + 17])
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 200, CHUNK, CHUNK + 1, 3 * CHUNK, 9 * CHUNK + 17])
 def test_a_frame_of_any_size_passes_in_chunks(size):
     sent = wire.frame("a", "b", "x", np.arange(size, dtype=np.uint64).astype(np.uint8))
     pieces = list(packets.chunks(sent))
@@ -73,7 +74,7 @@ def test_repeated_early_and_late_chunks_change_nothing(numbers):
         flags, pieces = chunks[number]
         frame = into.take(number, flags, b"".join(pieces), CAPACITY)
         if frame is not None:
-            got.append(frame.payload()["i"])
+            got.append(frame.frame().payload()["i"])
     assert got == list(range(6))
 
 
@@ -102,7 +103,7 @@ def test_more_or_less_payload_than_announced():
     with pytest.raises(WireError, match="'x': 11 bytes of payload, announced were 10"):
         Assembly(prefix + bytes(body) + b"x")
     with pytest.raises(WireError, match="'x': 9 bytes of payload, announced were 10"):
-        Assembly(prefix + bytes(body[:9])).frame()
+        Assembly(prefix + bytes(body[:9])).finish()
 
 
 def test_a_payload_that_memory_cannot_hold_is_refused(monkeypatch):
@@ -113,7 +114,23 @@ def test_a_payload_that_memory_cannot_hold_is_refused(monkeypatch):
 
     monkeypatch.setattr(packets.np, "empty", full)
     with pytest.raises(WireError, match="'x': no memory for 10 bytes of payload"):
-        Assembly(prefix)
+        Assembly(prefix).frame()
+
+
+def test_a_large_payload_is_put_together_as_it_comes_and_a_small_one_when_asked_for(monkeypatch):
+    """Both ways the same bytes come out, again and again."""
+    array = np.random.default_rng(0).integers(0, 256, 3 * CHUNK + 5, np.uint8)
+    frames = []
+    for limit in (packets.LATER, 100):
+        monkeypatch.setattr(packets, "LATER", limit)
+        sent = wire.frame("a", "b", "x", array)
+        first, *others = (b"".join(pieces) for _, pieces in packets.chunks(sent))
+        coming = Assembly(first)
+        for chunk in others:
+            coming.add(chunk)
+        coming.finish()
+        frames += [coming.frame(), coming.frame()]
+    assert all(np.array_equal(frame.payload(), array) for frame in frames)
 
 
 def test_a_receiver_does_not_take_more_than_agreed():
@@ -220,7 +237,7 @@ def decode_all(raw):
     packet = packets.unpack(raw, 3)
     if packet.kind == packets.DATA:
         frame = Incoming().take(packet.number, packet.flags, packet.body, CAPACITY)
-        return frame is None or frame.payload()
+        return frame is None or frame.frame().payload()
     kind = {packets.STATE: State, packets.HELLO: packets.Signed, packets.NOTICE: packets.Notice}
     return packets.decode(packet.body, kind[packet.kind])
 

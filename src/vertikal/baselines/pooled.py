@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,9 +22,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
+from vertikal.blas import one_blas_thread
 from vertikal.data.prepare import SCALES, Scaling, check_columns, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -130,7 +129,7 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         table = self._table(X)
         check_columns(table, varying=True)
-        with _one_blas_thread():
+        with one_blas_thread():
             self._train(table, targets, weights)
         if not self._converged and self.n_iter_ == self.max_iterations:
             warnings.warn(
@@ -204,7 +203,7 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, ensure_all_finite=False, reset=False, **options)
         table = self._table(X)
         check_columns(table, varying=False)
-        with _one_blas_thread():
+        with one_blas_thread():
             return decide(self._map(), table, self._coefficients) + self._constant
 
     def _map(self) -> FeatureMap:
@@ -267,15 +266,3 @@ def _weights(sample_weight: Any, X: Any) -> Array:
     if not weights.any():
         raise InputError.of("sample_weight", "positive for at least one row", "all zero")
     return weights
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """As in a simulated federation: the blocks of rows are what runs in parallel."""
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

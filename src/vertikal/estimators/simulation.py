@@ -7,12 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
-
+from vertikal.blas import one_blas_thread
 from vertikal.clock import Observer
 from vertikal.data.tables import Table
 from vertikal.errors import MeshError, VertikalError
@@ -101,8 +99,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
 
     began = time.perf_counter()
     threads = [threading.Thread(target=run, args=(name,), name=name, daemon=True) for name in names]
-    # One BLAS thread per party: the parties themselves are what runs in parallel.
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         for thread in threads:
             thread.start()
         try:
@@ -155,8 +152,3 @@ def _cause(errors: Mapping[str, BaseException]) -> BaseException:
     """The error that began it: the others only say that somebody stopped."""
     first = next(iter(errors.values()))
     return next((error for error in errors.values() if not isinstance(error, MeshError)), first)
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -29,6 +29,8 @@ FIRST, LAST, ASK = 1, 2, 4
 """Flags: the first and the last chunk of a frame; a hello that wants one back."""
 
 CHUNK = 1 << 20
+LATER = 8 << 20
+"""Payloads up to this size are put together when they are asked for."""
 MAX_CONTROL = 1 << 14
 MAX_PACKET = CHUNK + 64
 """A chunk, its envelope and the tag of its encryption."""
@@ -203,7 +205,12 @@ def chunks(frame: wire.Frame) -> Iterator[tuple[int, tuple[bytes | memoryview, .
 
 
 class Assembly:
-    """A frame that is arriving; its payload is allocated once its header has passed all checks."""
+    """A frame that is arriving, its header checked before anything else of it is kept.
+
+    The chunks of a small frame are put together by whoever asks for it, so that the thread that
+    reads from the link goes on reading; those of a large one as they come, so that it does not lie
+    in memory twice.
+    """
 
     def __init__(self, first: bytes | memoryview) -> None:
         view, place = memoryview(first), 0
@@ -216,28 +223,51 @@ class Assembly:
             place += count
             return piece
 
-        self.header, self._header_bytes, size = wire.read_head(read_exactly)
-        try:
-            self._body = np.empty(size, np.uint8)
-        except MemoryError:
-            raise WireError(f"{self.header.tag!r}: no memory for {size} bytes of payload") from None
-        self._filled = 0
+        self.header, self._header_bytes, self._payload = wire.read_head(read_exactly)
+        self._pieces: list[bytes | memoryview] = []
+        self._came = 0
+        self._body = self._room() if self._payload > LATER else None
         self.add(view[place:])
 
+    @property
+    def size(self) -> int:
+        """Bytes of the frame on the wire."""
+        return wire.PREFIX.size + len(self._header_bytes) + self._payload
+
     def add(self, piece: bytes | memoryview) -> None:
-        end = self._filled + len(piece)
-        if end > len(self._body):
-            raise WireError(
-                f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
-            )
-        self._body.data[self._filled : end] = piece
-        self._filled = end
+        end = self._came + len(piece)
+        if end > self._payload:
+            raise self._misfit(end)
+        if self._body is None:
+            self._pieces.append(piece)
+        else:
+            self._body[self._came : end] = piece
+        self._came = end
+
+    def finish(self) -> None:
+        """The last piece is here: refuse a payload that is too short."""
+        if self._came != self._payload:
+            raise self._misfit(self._came)
 
     def frame(self) -> wire.Frame:
-        """The whole frame, after its last piece."""
-        if self._filled != len(self._body):
+        """The whole frame, once it is finished."""
+        if self._body is None:
+            self._body, place = self._room(), 0
+            for piece in self._pieces:
+                self._body[place : place + len(piece)] = piece
+                place += len(piece)
+            self._pieces.clear()
+        return wire.finish(self.header, self._header_bytes, self._body)
+
+    def _room(self) -> memoryview:
+        try:
+            return np.empty(self._payload, np.uint8).data
+        except MemoryError:
             raise WireError(
-                f"{self.header.tag!r}: {self._filled} bytes of payload, announced were "
-                f"{len(self._body)}"
-            )
-        return wire.finish(self.header, self._header_bytes, self._body.data)
+                f"{self.header.tag!r}: no memory for {self._payload} bytes of payload"
+            ) from None
+
+    def _misfit(self, came: int) -> WireError:
+        return WireError(
+            f"{self.header.tag!r}: {came} bytes of payload, announced were {self._payload}"
+        )

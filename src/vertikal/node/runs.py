@@ -74,8 +74,7 @@ class Run:
 
     def _take_part(self) -> None:
         # Imported here: a service is ready before the libraries of the programs are.
-        from threadpoolctl import threadpool_limits
-
+        from vertikal.blas import one_blas_thread
         from vertikal.node.stages import Bench, run
 
         site, record = self._site, self.record
@@ -99,7 +98,7 @@ class Run:
             checkpoints = Checkpoints(folder / record.digest[:16])
             bench = Bench(site, record, mesh, reporter, checkpoints)
             try:
-                with threadpool_limits(1, "blas"):
+                with one_blas_thread():
                     run(bench)
             finally:
                 site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)

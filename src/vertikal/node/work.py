@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from vertikal.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh
@@ -85,8 +85,7 @@ def work(
             reporter.begin(mesh.me, "connect", None)
             mesh.connect()
         bench = _Bench(job, job.program_settings(), mesh, reporter, stock)
-        # One BLAS thread: the parties themselves are what runs in parallel on this machine.
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             shard = _train(bench, table, labels, out)
             if test is not None:
                 _predict(bench, shard, test, out)
