@@ -15,8 +15,17 @@ def blas_threads():
 
 @pytest.fixture
 def two_threads():
-    with threadpool_limits(2, "blas"):
-        yield
+    """Set and put back by threads that end: while they live, others may not change the limit."""
+    before = next(iter(blas_threads()))
+    in_a_thread(lambda: threadpool_limits(2, "blas"))
+    yield
+    in_a_thread(lambda: threadpool_limits(before, "blas"))
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -20,21 +21,25 @@ class SharedLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._held = ExitStack()
+        self._limit: Any = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
             self._users += 1
             if self._users == 1:
-                self._held.enter_context(_controller().limit(limits=1, user_api="blas"))
+                self._limit = _controller().limit(limits=1, user_api="blas")
         try:
             yield
         finally:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    self._held.close()
+                    self._limit.restore_original_limits()
+                # threadpoolctl lets one thread at a time set a limit. An empty one, entered and
+                # left, changes nothing but who that is: nobody, so that any thread may lift this.
+                with _controller().limit():
+                    pass
 
 
 one_blas_thread = SharedLimit()
