@@ -122,3 +122,19 @@ def test_landmarks_are_open_only():
         InputError, match=r"^feature_map must be 'fourier' with disclosure='values'"
     ):
         make(feature_map="landmarks", ring_bits=16, disclosure="values", label_parties=("a",))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "expected"),
+    [
+        ({}, 1e-4),
+        ({"disclosure": "values"}, 3e-3),
+        ({"disclosure": "values", "value_bits": 28}, 1e-4),
+        ({"disclosure": "values", "hidden_bits": 32}, 1e-2),
+    ],
+)
+def test_where_the_solver_stops(hidden, expected):
+    settings = FdsklSettings(
+        parties=("a", "b", "c"), label_parties=("a",), tolerance=1e-4, **hidden
+    )
+    assert settings.stopping() == expected
