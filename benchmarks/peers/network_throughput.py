@@ -127,7 +127,7 @@ def _send_bare(pipe: Connection, port: int, keys: tuple[bytes, ...], name: str) 
     call = channel.stream_unary("/bench/Go")
     ready: list[bytes] = []
     while True:
-        count = pipe.recv()
+        count = (pipe.recv() << 20) // CHUNK
         if len(ready) != count:
             ready = [bytes([i % 256]) * CHUNK for i in range(count)]
         call(iter(ready))

@@ -42,8 +42,8 @@ EXPLAIN_AFTER = 3
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_PACKET),
     ("grpc.max_send_message_length", MAX_PACKET),
-    # A chunk arrives in one piece or two, and not in sixty-four.
-    ("grpc.http2.max_frame_size", CHUNK),
+    # A chunk arrives in one piece, and not in sixty-four.
+    ("grpc.http2.max_frame_size", 2 * CHUNK),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.so_reuseport", 0),
     ("grpc.enable_retries", 0),

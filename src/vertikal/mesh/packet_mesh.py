@@ -24,7 +24,6 @@ from vertikal.mesh.packets import (
     HELLO,
     MAX_TEXT,
     STATE,
-    Assembly,
     Cut,
     Hello,
     Packet,
@@ -68,7 +67,7 @@ class PacketMesh(Mesh):
         self._security = security
         self._capacity = capacity
         self._session = os.urandom(16)
-        self._boxes: dict[tuple[str, str], deque[Assembly]] = {}
+        self._boxes: dict[tuple[str, str], deque[Frame]] = {}
         self._ended, self._reason = "", ""
         self._stopped = threading.Event()
         self._place = parties.index(me)
@@ -249,7 +248,7 @@ class PacketMesh(Mesh):
             if pair.into.wanted or pair.into.consumed - pair.into.told >= self._capacity // 4:
                 pair.into.wanted = False
                 self._tell(pair)
-        return frame.frame()
+            return frame
 
     def _post_hello(self, pair: Pair, flags: int) -> None:
         head = packets.pack_head(HELLO, flags, self._place, pair.place, 0)

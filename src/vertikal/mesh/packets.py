@@ -6,7 +6,8 @@
     8 bytes  number: of the chunk for data, of the message for state
     body     a chunk of a frame; or a msgpack map, schema-checked, for the others
 
-A frame of any size travels as chunks of at most 1 MiB. All lengths are checked before anything is
+A frame of any size travels as chunks of at most 4 MiB of its payload; the first one carries the
+header too. All lengths are checked before anything is
 built from them.
 """
 
@@ -28,12 +29,11 @@ HELLO, DATA, STATE, NOTICE = 1, 2, 3, 4
 FIRST, LAST, ASK = 1, 2, 4
 """Flags: the first and the last chunk of a frame; a hello that wants one back."""
 
-CHUNK = 1 << 20
-LATER = 8 << 20
-"""Payloads up to this size are put together when they are asked for."""
+CHUNK = 1 << 22
+"""The size of the blocks in which phases are sent, so that they need not be put together."""
 MAX_CONTROL = 1 << 14
-MAX_PACKET = CHUNK + 64
-"""A chunk, its envelope and the tag of its encryption."""
+MAX_PACKET = CHUNK + wire.PREFIX.size + wire.MAX_HEADER + 64
+"""A chunk with the header of its frame, its envelope and the tag of its encryption."""
 MAX_TEXT = 500
 MAX_WAITS = 16
 
@@ -195,22 +195,15 @@ def whole(packet: Ready) -> bytes:
 
 
 def chunks(frame: wire.Frame) -> Iterator[tuple[int, tuple[bytes | memoryview, ...]]]:
-    """(flags, pieces) of each chunk; the first holds the whole header and what fits after it."""
+    """(flags, pieces) of each chunk; the first holds the whole header as well."""
     prefix, body = frame.buffers()
-    room = CHUNK - len(prefix)
-    end = len(body) <= room
-    yield FIRST | (LAST if end else 0), (prefix, body[:room])
-    for start in range(room, len(body), CHUNK):
+    yield FIRST | (LAST if len(body) <= CHUNK else 0), (prefix, body[:CHUNK])
+    for start in range(CHUNK, len(body), CHUNK):
         yield LAST if start + CHUNK >= len(body) else 0, (body[start : start + CHUNK],)
 
 
 class Assembly:
-    """A frame that is arriving, its header checked before anything else of it is kept.
-
-    The chunks of a small frame are put together by whoever asks for it, so that the thread that
-    reads from the link goes on reading; those of a large one as they come, so that it does not lie
-    in memory twice.
-    """
+    """A frame that is arriving; its payload is allocated once its header has passed all checks."""
 
     def __init__(self, first: bytes | memoryview) -> None:
         view, place = memoryview(first), 0
@@ -223,51 +216,32 @@ class Assembly:
             place += count
             return piece
 
-        self.header, self._header_bytes, self._payload = wire.read_head(read_exactly)
-        self._pieces: list[bytes | memoryview] = []
-        self._came = 0
-        self._body = self._room() if self._payload > LATER else None
-        self.add(view[place:])
-
-    @property
-    def size(self) -> int:
-        """Bytes of the frame on the wire."""
-        return wire.PREFIX.size + len(self._header_bytes) + self._payload
+        self.header, self._header_bytes, size = wire.read_head(read_exactly)
+        rest, self._filled = view[place:], 0
+        if len(rest) == size:  # All of it is here, and may stay where it is.
+            self._body, self._filled = np.frombuffer(rest, np.uint8), size
+            return
+        try:
+            self._body = np.empty(size, np.uint8)
+        except MemoryError:
+            raise WireError(f"{self.header.tag!r}: no memory for {size} bytes of payload") from None
+        self.add(rest)
 
     def add(self, piece: bytes | memoryview) -> None:
-        end = self._came + len(piece)
-        if end > self._payload:
-            raise self._misfit(end)
-        if self._body is None:
-            self._pieces.append(piece)
-        else:
-            self._body[self._came : end] = piece
-        self._came = end
-
-    def finish(self) -> None:
-        """The last piece is here: refuse a payload that is too short."""
-        if self._came != self._payload:
-            raise self._misfit(self._came)
+        end = self._filled + len(piece)
+        if end > len(self._body):
+            raise WireError(
+                f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
+            )
+        if piece:  # By NumPy, which lets other threads work meanwhile.
+            self._body[self._filled : end] = np.frombuffer(piece, np.uint8)
+        self._filled = end
 
     def frame(self) -> wire.Frame:
-        """The whole frame, once it is finished."""
-        if self._body is None:
-            self._body, place = self._room(), 0
-            for piece in self._pieces:
-                self._body[place : place + len(piece)] = piece
-                place += len(piece)
-            self._pieces.clear()
-        return wire.finish(self.header, self._header_bytes, self._body)
-
-    def _room(self) -> memoryview:
-        try:
-            return np.empty(self._payload, np.uint8).data
-        except MemoryError:
+        """The whole frame, after its last piece."""
+        if self._filled != len(self._body):
             raise WireError(
-                f"{self.header.tag!r}: no memory for {self._payload} bytes of payload"
-            ) from None
-
-    def _misfit(self, came: int) -> WireError:
-        return WireError(
-            f"{self.header.tag!r}: {came} bytes of payload, announced were {self._payload}"
-        )
+                f"{self.header.tag!r}: {self._filled} bytes of payload, announced were "
+                f"{len(self._body)}"
+            )
+        return wire.finish(self.header, self._header_bytes, self._body.data)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from vertikal.errors import MeshError, WireError
 from vertikal.mesh.packets import FIRST, LAST, Assembly, Ready, State
 from vertikal.mesh.security import Channel
+from vertikal.mesh.wire import Frame
 
 WINDOW = 32 << 20
 """Bytes of chunks that may be on their way; more wait at the sender."""
@@ -80,7 +81,7 @@ class Incoming:
 
     def take(
         self, number: int, flags: int, body: bytes | memoryview, capacity: int
-    ) -> Assembly | None:
+    ) -> Frame | None:
         """The frame that this chunk completes; None for one in the middle, early or repeated."""
         if number != self.expected:
             return None
@@ -95,8 +96,7 @@ class Incoming:
             self._assembly.add(body)
         if not flags & LAST:
             return None
-        frame, self._assembly = self._assembly, None
-        frame.finish()
+        frame, self._assembly = self._assembly.frame(), None
         waiting = self.arrived - self.consumed
         if waiting and waiting + frame.size > capacity:
             raise WireError(f"{waiting + frame.size} bytes wait here, agreed were {capacity}")

@@ -198,5 +198,7 @@ def finish(header: Header, header_bytes: bytes, body: bytes | memoryview) -> Fra
     if header.kind == "record":
         return Frame(header, header_bytes, bytes(body))
     array = np.frombuffer(body, DTYPES[header.dtype]).reshape(header.shape)
+    if not array.flags.aligned:
+        array = array.copy()
     array.flags.writeable = False
     return Frame(header, header_bytes, array)
