@@ -31,7 +31,7 @@ from vertikal import ADMMClassifier
 from vertikal.reporting.svg import Series, line_chart
 
 DELTA = 1e-5
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "a9a": {
         "bound": (3.0, 6.0, 12.0),

@@ -21,8 +21,8 @@ MECHANISMS = ("row", "paper")
 
 _ROUNDS = 200
 _RELEASES = 1
-"""Noise grows with the root of their number, and what a second one teaches seldom makes up for it
-(`benchmarks/papers/admm/epsilon.py`)."""
+"""Noise grows with the root of their number; rows held back prefer one to two in 19 of 24 cases of
+`benchmarks/papers/admm/epsilon.py`."""
 
 
 class Privacy(msgspec.Struct, frozen=True, kw_only=True):
