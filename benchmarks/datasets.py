@@ -1,12 +1,16 @@
 """The real data sets that the benchmarks read, from the folder named by VERTIKAL_DATA.
 
-Nothing here is shipped: a benchmark whose data set is absent says so and stops.
+Nothing here is shipped: a benchmark whose data set is absent says so and stops. Fashion-MNIST may
+also come from Debian's package.
 """
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import math
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,9 @@ Array = npt.NDArray[Any]
 FOLDER = Path(
     os.environ.get("VERTIKAL_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
 )
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")
+"""Where Debian's package dataset-fashion-mnist puts it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,42 @@ def sector(label: int) -> Split:
             X, labels = load_svmlight_file(file, n_features=55197)
         parts += [X, np.where(labels == label, 1.0, -1.0)]
     return Split("sector", *parts)
+
+
+def fashion_mnist(positive: int, negative: int) -> Split:
+    """One class of pictures against another; its own test file."""
+    parts: list[Array] = []
+    for part in ("train", "t10k"):
+        pixels, labels = pictures(part)
+        kept = (labels == positive) | (labels == negative)
+        parts += [pixels[kept], np.where(labels[kept] == positive, 1.0, -1.0)]
+    return Split("fashion", *parts)
+
+
+def pictures(part: str) -> tuple[Array, Array]:
+    """All of Fashion-MNIST's ``"train"`` or ``"t10k"``: 784 pixels from 0 to 1; labels 0 to 9."""
+    count = {"train": 60_000, "t10k": 10_000}[part]
+    pixels = _idx(f"{part}-images-idx3-ubyte.gz", count, 28, 28)
+    return pixels.reshape(count, -1) / 255, _idx(f"{part}-labels-idx1-ubyte.gz", count)
+
+
+def _idx(name: str, *shape: int) -> Array:
+    """An array of bytes in the idx format: 0, 0, 8 (for bytes), the number of axes, their sizes."""
+    file = FOLDER / "fashion-mnist" / name
+    file = file if file.exists() else FASHION / name
+    if not file.exists():
+        raise SystemExit(
+            f"{name} is neither in fashion-mnist of the data folder nor in {FASHION}; "
+            "install Debian's dataset-fashion-mnist, or set VERTIKAL_DATA to where it lies"
+        )
+    try:
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise SystemExit(f"{file} is not a whole gzip file ({error}); fetch it again") from error
+    head = bytes((0, 0, 8, len(shape))) + np.array(shape, ">u4").tobytes()
+    if not content.startswith(head) or len(content) != len(head) + math.prod(shape):
+        raise SystemExit(f"{file} is not an idx file of {shape} bytes; fetch it again")
+    return np.frombuffer(content, np.uint8, offset=len(head)).reshape(shape)
 
 
 def _with_test_file(name: str, train: str, test: str, columns: int) -> Split:

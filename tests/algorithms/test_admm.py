@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from tests.naive.admm import admm as plain_admm
 from vertikal import ADMMClassifier, ADMMRegressor
 from vertikal.algorithms import admm
-from vertikal.algorithms.admm_settings import AdmmSettings
+from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, MeshError
 from vertikal.estimators.simulation import Federation, simulate
@@ -145,6 +145,30 @@ def test_it_stops_when_both_residuals_and_v_are_small(tolerance):
     assert last.lyapunov <= tolerance * rounds[1].lyapunov
     longer, _ = run(settings_of(tolerance=tolerance / 100, max_rounds=500))
     assert len(longer.results["bank"].rounds) > len(rounds)
+
+
+def test_the_last_private_step_begins_at_the_exact_contribution(monkeypatch):
+    """Its own noise is nothing that a party needs to learn from."""
+    heard = {name: [] for name in BLOCKS}
+    pull = admm._pull
+
+    def listening(party, news, shape):
+        shared = pull(party, news, shape)
+        heard[party.name].append(shared)
+        return shared
+
+    monkeypatch.setattr(admm, "_pull", listening)
+    # The bound is so large that neither it nor the cut of the targets plays a part, but for noise.
+    private = Privacy(epsilon=5.0, delta=1e-3, bound=1e3)
+    outcome, _ = run(settings_of(privacy=private, max_rounds=1, rho=0.5, intercept=False))
+    for name, block in BLOCKS.items():
+        D = block / np.linalg.norm(block, axis=1, keepdims=True)
+        c = len(BLOCKS) * 0.5
+        gram = np.eye(D.shape[1]) + c * D.T @ D
+        first, second = heard[name]
+        x = np.linalg.solve(gram, -D.T @ first)
+        x = np.linalg.solve(gram, D.T @ (c * D @ x - second))
+        np.testing.assert_allclose(outcome.results[name].coefficients, x, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.0, 2.0])

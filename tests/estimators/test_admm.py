@@ -76,6 +76,13 @@ def test_private_training_learns_and_reports_what_it_spent():
     assert model.score(X, Y) > 0.75
 
 
+def test_with_privacy_one_release_is_automatic():
+    model = ADMMClassifier(2, privacy=PRIVATE).fit(X, Y)
+    assert [entry.round for entry in model.privacy_spent_["party2"]] == [1]
+    assert model.settings_.most_rounds == 1
+    assert ADMMClassifier(2, tolerance=0.1).fit(X, Y).settings_.most_rounds == 200
+
+
 def test_progress_says_what_is_spent():
     seen = []
 
@@ -154,7 +161,8 @@ PARAMETERS = [
     ("masking", "none", "one of 'pads', 'trees', None"),
     ("masking", "trees", "'pads' or None for two parties"),
     ("l1_ratio", 2.0, "a number from 0 to 1"),
-    ("max_rounds", 0, "a positive whole number"),
+    ("max_rounds", 0, "a positive whole number or 'auto'"),
+    ("max_rounds", "all", "a positive whole number or 'auto'"),
     ("n_directions", 1.5, "a positive whole number"),
     ("averaging", "yes", "True or False"),
     ("label_party", "party9", r"one of the parties \['party1', 'party2'\]"),
@@ -186,6 +194,7 @@ BUDGETS = [
     ({}, {"budget_files": 3}, "budget_files must be a mapping"),
     ({}, {"budget_files": {"party1": "absent.json"}}, "budget file must exist"),
     ({"epsilon": 90.0, "delta": 1e-9}, {}, "epsilon must be small enough for the noise sampler"),
+    ({"epsilon": 1e-6}, {}, r"epsilon must be larger, or rows fewer than 300: .*, got 1e-06$"),
 ]
 
 

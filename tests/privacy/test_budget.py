@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 
 import pytest
@@ -35,6 +36,25 @@ def test_jobs_add_up_as_squares_and_across_openings(path):
 def test_the_whole_budget_can_be_spent(path):
     BudgetFile(path).charge("shop", "all", mu_of(2.0, 1e-6), 1)
     assert BudgetFile(path).spent == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_refusal_says_what_would_still_be_accepted(path):
+    file = BudgetFile(path)
+    file.charge("shop", "one", 0.6 * mu_of(2.0, 1e-6), 1)
+    with pytest.raises(BudgetSpent) as refused:
+        file.charge("shop", "two", mu_of(2.0, 1e-6), 1)
+    found = re.search(r"; ask for epsilon ([\d.]+) or less at that delta, or ", str(refused.value))
+    left = float(found.group(1))
+    with pytest.raises(BudgetSpent):
+        file.charge("shop", "more", mu_of(left + 0.002, 1e-6), 1)
+    file.charge("shop", "rest", mu_of(left, 1e-6), 1)
+
+
+def test_a_budget_that_is_spent_leaves_only_a_larger_one(path):
+    file = BudgetFile(path)
+    file.charge("shop", "all", mu_of(2.0, 1e-6), 1)
+    with pytest.raises(BudgetSpent, match=r"; let the owner make a file with a larger total$"):
+        file.charge("shop", "more", 0.5, 1)
 
 
 def test_two_jobs_at_once_do_not_both_get_the_rest(path):

@@ -108,7 +108,7 @@ def train(
             raise InputError.of("sample_weight", "None with mechanism='paper'", "weights")
         noise = plan_noise(settings, design.rows, design.width, terms.rho, terms.penalty)
         _charge(party, noise, budget, job)
-    with party.clock.stage("solve", settings.max_rounds):
+    with party.clock.stage("solve", settings.most_rounds):
         x, centre, rounds = _rounds(party, settings, design, terms, labels, noise)
     return AdmmShard(
         party.name,
@@ -166,6 +166,7 @@ def _rounds(
     shape = (design.rows, settings.outputs)
     x = np.zeros((design.width, settings.outputs))
     own, shared = np.zeros(shape), np.zeros(shape)  # D_m x_m, and y + ρ(Σ D_k x_k − z)
+    exact = own  # without the noise that ``own`` carries
     centre = CentralNode(labels, settings, terms.rho) if party.leads and labels else None
 
     def private_step(own: Array, shared: Array, x: Array) -> Array:
@@ -178,7 +179,7 @@ def _rounds(
         news = None if centre is None else centre.begin()
         shared = _pull(party, news, shape)
     round_ = 0
-    for round_ in range(1, settings.max_rounds + 1):  # lines 2 and 8
+    for round_ in range(1, settings.most_rounds + 1):  # lines 2 and 8
         part = np.zeros(2)
         if bound is None:
             pull = design.adjoint(shared)
@@ -187,7 +188,8 @@ def _rounds(
             part[0] = regulariser.value(x, design.penalised)
         else:
             x = private_step(own, shared, x)
-        sent, own = release(design.forward(x), parties)
+        exact = design.forward(x)
+        sent, own = release(exact, parties)
         total = party.secure_sum(sent, party.leader, CONTRIBUTIONS)  # lines 6 and 9
         scalars = None
         if noise is None:
@@ -198,14 +200,15 @@ def _rounds(
         if centre is not None and total is not None:
             opened = None if scalars is None else ring.decode_wide(scalars)
             news = centre.step(release.opened(total), opened)  # lines 10 and 11, by (7) and (8)
-            if centre.converged or (round_ == settings.max_rounds and bound is None):
+            if centre.converged or (round_ == settings.most_rounds and bound is None):
                 news = np.empty((0, settings.outputs))
         party.clock.advance(1, _note(centre, noise, round_))
         shared = _pull(party, news, shape)  # lines 12 and 3
         if not shared.size:
             break
     if bound is not None:
-        x = private_step(own, shared, x)  # what was learned last; it stays here, and costs nothing
+        # It stays here, so it costs nothing and may begin where this party is without noise.
+        x = private_step(exact, shared, x)
     return x, centre, round_
 
 

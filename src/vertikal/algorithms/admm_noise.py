@@ -78,7 +78,7 @@ def plan_noise(
     privacy = settings.privacy
     if privacy is None:
         raise InputError.of("privacy", "a budget", None)
-    rounds = settings.max_rounds
+    rounds = settings.most_rounds
     if privacy.mechanism == "paper":
         sensitivity = lemma1_sensitivity(
             columns, rho, penalty, len(settings.parties), privacy.bound
@@ -99,7 +99,11 @@ def plan_noise(
     deviation = tight_deviation(epsilon, privacy.delta - slack, rounds, sensitivity)
     bits = Party.noise_lattice(deviation)
     if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING / 2 * sensitivity:
-        raise InputError.of("epsilon", "larger, or rows fewer: the lattice is too coarse", rows)
+        raise InputError.of(
+            "epsilon",
+            f"larger, or rows fewer than {rows}: the lattice of the noise is too coarse",
+            privacy.epsilon,
+        )
     return Noise(privacy, rounds, sensitivity, deviation, bits)
 
 

@@ -54,6 +54,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         None sends each party's numbers in the clear, as the paper does.
     tolerance, max_rounds
         When training stops; with privacy it runs all rounds, which is when the budget is spent.
+        "auto" is 200 rounds, and with privacy one: its noise grows with the root of their number.
     timeout, random_state, verbose, class_weight
         As those of `FDSKLClassifier`. Noise is always fresh, whatever ``random_state`` is.
 
@@ -96,7 +97,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
         tolerance: float = 1e-3,
-        max_rounds: int = 200,
+        max_rounds: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -166,7 +167,7 @@ class ADMMRegressor(RegressorMixin, SharingEstimator):
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
         tolerance: float = 1e-3,
-        max_rounds: int = 200,
+        max_rounds: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,

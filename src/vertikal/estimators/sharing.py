@@ -52,7 +52,7 @@ class SharingEstimator(FederatedEstimator):
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
         tolerance: float = 1e-3,
-        max_rounds: int = 200,
+        max_rounds: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,

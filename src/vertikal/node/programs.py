@@ -221,7 +221,7 @@ class Admm:
 
     def cost(self, settings: Any, rows: int, columns: int) -> Cost:
         width = settings.n_directions if settings.kernel else columns
-        rounds = min(settings.max_rounds, 60)
+        rounds = min(settings.most_rounds, 60)
         each = rounds * rows * settings.outputs * 8
         sent = {name: each for name in settings.parties}
         leader = settings.label_parties[0]

@@ -87,8 +87,7 @@ class BudgetFile:
                 raise BudgetSpent(
                     f"{party}: budget file {str(self.path)!r} allows epsilon {content.epsilon:g} "
                     f"at delta {content.delta:g}, {spent:.4g} is spent and this job would make it "
-                    f"{wanted:.4g}; ask for a smaller epsilon or fewer rounds, or let the owner "
-                    "raise the total"
+                    f"{wanted:.4g}; {_remedy(content)}"
                 )
             # Written beside and moved over, so that a crash leaves the old file or the new one.
             fresh = self.path.with_name(self.path.name + ".new")
@@ -108,7 +107,8 @@ class BudgetFile:
             ) from None
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InputError(
-                f"budget file {str(self.path)!r} must be as written, got damaged content: {error}"
+                f"budget file {str(self.path)!r} must be as written, got damaged content: {error}; "
+                "restore it from a copy that holds all charges"
             ) from None
         check_budget(content.epsilon, content.delta)
         if not all(math.isfinite(entry.mu) and entry.mu > 0 for entry in content.entries):
@@ -121,6 +121,14 @@ class BudgetFile:
         with open(self.path.with_name(self.path.name + ".lock"), "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _remedy(content: _Content) -> str:
+    """What can still be asked for. The number of rounds changes the noise, not the cost."""
+    left = max(mu_of(content.epsilon, content.delta) ** 2 - _mu(content) ** 2, 0.0)
+    epsilon = math.floor(1000 * epsilon_of(math.sqrt(left), content.delta)) / 1000
+    asked = f"ask for epsilon {epsilon:g} or less at that delta, or " if epsilon else ""
+    return asked + "let the owner make a file with a larger total"
 
 
 def _mu(content: _Content) -> float:
