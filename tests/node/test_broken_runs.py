@@ -104,12 +104,12 @@ def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
         until(lambda folder=kept: not list(folder.iterdir()), "checkpoints are gone")
 
 
-def test_the_helper_that_was_started_again_still_knows(world, opened, monkeypatch):
+def test_what_the_helper_opened_is_on_its_disk(world, opened, monkeypatch):
     cut(monkeypatch, 5)
     real = stages._tell_stage
 
     def tell(mesh, mine):
-        # Nothing but the disk remains of the first run at the helper.
+        # What the helper has of the first run when the second begins.
         if mesh.me == "bank":
             kept.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else [])
         return real(mesh, mine)
