@@ -34,6 +34,10 @@ class BudgetSpent(SecrecyError):
     """A job that would exceed what a party's owner allows to be spent of its privacy."""
 
 
+class PassesUsedUp(SecrecyError):
+    """More products with hidden features than were agreed, over all runs of one job."""
+
+
 class PadReused(SecrecyError):
     """A one-time pad was asked for a second time."""
 

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
@@ -22,7 +23,7 @@ from vertikal.booked_mesh import BookedMesh
 from vertikal.clock import Clock, Observer, Silent
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerStopped, RingError
-from vertikal.keeping import Keeper
+from vertikal.keeping import Keeper, KeptTally
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.privacy.ledger import Disclosure, Ledger
@@ -88,8 +89,7 @@ class Party:
 
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, ``settings`` is the digest all
-    parties must share. Either all parties have a ``keeper`` or none. ``stock`` is what a dealer
-    without columns has prepared for this run.
+    parties must share. All have a ``keeper`` or none. ``stock``: what a bare dealer prepared.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Party:
         self._sums: dict[tuple[tuple[str, ...], str], PaddedSum | TwoTreesSum | OpenSum] = {}
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden: dict[str, int] = {}
-        self._intersections = 0
+        self._intersections = count()
         self._stock = stock
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
@@ -274,8 +274,7 @@ class Party:
         self, payload: Payload | None, group: tuple[str, ...], disclosure: Disclosure
     ) -> Payload:
         """What the first of ``group`` holds, at all of them (reverse tree order)."""
-        number = self._broadcasts.get(group, 0)
-        self._broadcasts[group] = number + 1
+        number = self._broadcasts[group] = self._broadcasts.get(group, -1) + 1
         tag = f"broadcast/{disclosure.name}/{group_name(group)}/{number}"
         with self._mesh.under(disclosure):
             return broadcast(self._mesh, payload, SHAPES["tree"](group), tag)
@@ -309,16 +308,20 @@ class Party:
         dealer: str,
         agreed: Agreed,
         disclosures: Mapping[str, Disclosure],
+        *,
+        lasting: bool = False,
     ) -> Hidden:
         """This party's part in features that ``owner`` multiplies by and nobody sees.
 
         All parties call it in step, for each owner. ``disclosures`` has one entry per kind of
-        message (`hidden_features.STEPS`). Each call has seeds and pads of its own.
+        message (`hidden_features.STEPS`). Each call has seeds and pads of its own. ``lasting``: the
+        helper counts what it opens over all runs that share its keeper.
         """
         return HiddenFeatures(
             *self._hiding(Roles(owner, helper, dealer, self.parties), disclosures["keys"]),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
+            KeptTally(self.keeper, owner) if lasting and self.keeper is not None else None,
         )
 
     def sealed_features(
@@ -343,8 +346,7 @@ class Party:
         self, roles: Roles, disclosure: Disclosure
     ) -> tuple[Mesh, PairKeys, Roles, Dealing | None]:
         """What a run of hidden phases needs; its number sets its seeds and pads apart."""
-        number = self._hidden.get(roles.owner, 0)
-        self._hidden[roles.owner] = number + 1
+        number = self._hidden[roles.owner] = self._hidden.get(roles.owner, -1) + 1
         roles = replace(roles, session=str(number))
         if self.name not in roles.names:
             return self._mesh, self._keys, roles, None
@@ -363,14 +365,12 @@ class Party:
 
         ``disclosures`` has one entry per kind of message (`intersection.STEPS`).
         """
-        number = self._intersections
-        self._intersections += 1
         return Intersection(
             self._mesh,
             self._keys,
             group,
             ids,
-            str(number),
+            str(next(self._intersections)),
             self.secret("order of common ids"),
             lambda step: self._mesh.under(disclosures[step]),
             self.clock.advance,

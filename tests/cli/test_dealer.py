@@ -66,7 +66,17 @@ def test_prepare_says_what_it_made(folder):
         ),
         (("rows = 150", 'table = "shop.csv"'), ("prepare",), "of this job has a table, so its"),
         (("rows = 150", "rows = 1"), ("prepare",), "rows of notary must be a whole number from 2"),
-        (("rows = 150", ""), ("prepare",), "parties.notary must be a table, or rows for a dealer"),
+        (("rows = 150", ""), ("prepare",), "rows of notary must be given: how many the others"),
+        (
+            ("rows = 150", 'rows = 150\ntable = "shop.csv"'),
+            ("prepare",),
+            "rows of notary must be left out: it names a table, got 150",
+        ),
+        (
+            ("rows = 150", 'rows = 150\ncolumns = ["u"]'),
+            ("prepare",),
+            "columns and test of notary must be left out: it has no table",
+        ),
         (('disclosure = "sealed"', ""), ("prepare",), "table of notary must be named"),
     ],
 )
@@ -94,6 +104,13 @@ def test_two_parties_without_a_dealer_are_told_what_to_do(folder):
         done.stderr
     )
     assert "name a dealer that has no columns" in done.stderr
+
+
+def test_a_run_from_files_says_that_a_dealer_needs_its_rows(folder):
+    (folder / "job.toml").write_text(JOB.replace("rows = 150", ""))
+    done = command("run", str(folder / "job.toml"), "--mesh", "local")
+    assert done.exit_code == 1
+    assert "rows of notary must be given where no service tells it" in done.stderr
 
 
 def test_a_dealer_with_a_table_has_nothing_prepared(folder):

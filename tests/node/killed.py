@@ -19,6 +19,8 @@ PLACES = {
     "alignment": ("vertikal.secure.intersection", "Intersection", "gather", 1),
     "spread": ("vertikal.secure.intersection", "Intersection", "spread", 1),
     "sum": ("vertikal.secure.pads", "PaddedSum", "sum", 3),
+    "hearing": ("vertikal.node.stages", "", "_hear_rows", 1),
+    "sharing": ("vertikal.secure.sealed_features", "SealedFeatures", "forward", 3),
     "block": ("vertikal.node.checkpoints", "Checkpoints", "keep", 3),
     "solver": ("vertikal.solvers.exact", "", "search", 2),
     "serving": ("vertikal.secure.hidden_features", "HiddenFeatures", "serve", 1),

@@ -1,8 +1,8 @@
-"""Services of three parties inside one process: real sockets and TLS, one store each."""
+"""Services of several parties inside one process: real sockets and TLS, one store each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,20 @@ from vertikal.node.service import Service
 
 
 class Trio:
-    """The three services, started and stopped one by one."""
+    """The services, started and stopped one by one."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.services: dict[str, Service] = {}
-        self.said: dict[str, list[str]] = {name: [] for name in NAMES}
+        self.said: dict[str, list[str]] = {}
 
     def __getitem__(self, name: str) -> Service:
         return self.services[name]
 
     def start(self, *names: str) -> None:
         for name in names:
-            service = Service(self.root / name / "party.toml", self.said[name].append)
+            said = self.said.setdefault(name, [])
+            service = Service(self.root / name / "party.toml", said.append)
             self.services[name] = service
             service.start()
 
@@ -69,11 +70,11 @@ class Trio:
 
 
 @contextmanager
-def trio(root: Path) -> Iterator[Trio]:
-    """All three, connected."""
+def trio(root: Path, names: Sequence[str] = NAMES) -> Iterator[Trio]:
+    """All of them, connected."""
     world = Trio(root)
     try:
-        world.start(*NAMES)
+        world.start(*names)
         world.connected()
         yield world
     finally:

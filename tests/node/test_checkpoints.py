@@ -60,3 +60,40 @@ def test_the_closest_other_intersection_counts(tmp_path):
     assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 9)) == 2
     assert least_difference(tmp_path, "other", "a" * 16, marks(1)) is None
     assert least_difference(tmp_path, "people", "c" * 16, marks(1, 2, 3)) is None
+
+
+def test_lists_grow_and_end_before_what_is_not_whole(tmp_path):
+    kept = Checkpoints(tmp_path / "job")
+    assert kept.noted("answers") == []
+    kept.note("answers", b"one")
+    kept.note("answers", b"", durable=True)
+    kept.note("answers", b"three")
+    path = tmp_path / "job" / "answers.list"
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = Checkpoints(tmp_path / "job")
+    assert again.noted("answers") == [b"one", b"", b"three"]
+    # A crash in the midst of an entry: it is not there, and the next one takes its place.
+    path.write_bytes(path.read_bytes()[:-2])
+    torn = Checkpoints(tmp_path / "job")
+    assert torn.noted("answers") == [b"one", b""]
+    torn.note("answers", b"four")
+    torn.note("answers", b"a longer one than what was torn")
+    assert Checkpoints(tmp_path / "job").noted("answers") == [
+        *(b"one", b"", b"four"),
+        b"a longer one than what was torn",
+    ]
+
+
+def test_work_is_forgotten_and_what_was_opened_is_not(tmp_path):
+    kept = Checkpoints(tmp_path / "job")
+    kept.secret(lambda: b"secret")
+    kept.write("rows", b"rows")
+    kept.keep("phases", 0, np.zeros(3))
+    kept.note("answers", b"answer")
+    kept.note("opened-61", b"entry")
+    kept.forget_work()
+    assert (kept.finished("phases"), kept.noted("answers")) == (0, [])
+    assert kept.noted("opened-61") == [b"entry"]
+    assert (kept.read("secret"), kept.read("rows")) == (b"secret", b"rows")
+    kept.note("answers", b"another")
+    assert kept.noted("answers") == [b"another"]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.node.shards import shard_of
-from vertikal import ADMMClassifier, FDSKLClassifier
+from vertikal import ADMMClassifier, AVFKAMClassifier, FDSKLClassifier
 from vertikal.algorithms.shard import Shard
 from vertikal.data.preparation import ColumnPlan, Preparation
 from vertikal.errors import InputError
@@ -54,12 +54,16 @@ def trained(kind):
         return FDSKLClassifier(2, n_directions=16, feature_map="landmarks").fit(X, y)
     if kind == "fourier":
         return FDSKLClassifier(2, n_directions=16, kernel="matern", label_parties=2).fit(X, y)
+    if kind == "pairs":
+        return AVFKAMClassifier(2, solver="dsg", label_parties=2, n_directions=16, steps=20).fit(
+            X, y
+        )
     if kind == "cosines":
         return ADMMClassifier(2, kernel="gaussian", n_directions=8).fit(X, y)
     return ADMMClassifier(2).fit(X, y)
 
 
-@pytest.mark.parametrize("kind", ["fourier", "landmarks", "linear", "cosines"])
+@pytest.mark.parametrize("kind", ["fourier", "landmarks", "pairs", "linear", "cosines"])
 def test_every_kind_of_shard_comes_back_as_it_was(models, kind):
     shards = trained(kind).shards_
     for name, shard in shards.items():

@@ -1,4 +1,7 @@
-"""Three organisations on loopback: folders, keys, tables, party files, and their services."""
+"""Organisations on loopback: folders, keys, tables, party files, and their services.
+
+Three have tables; a fourth, the notary, has none, where a test wants a dealer without data.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from vertikal.node.store import ModelStore
 from vertikal.secure.identity import Identity
 
 NAMES = ("lender", "bank", "shop")
+WITH_NOTARY = (*NAMES, "notary")
 COMMAND = (sys.executable, "-m", "vertikal")
 KILLER = Path(__file__).with_name("killed.py")
 SECONDS = 90.0
@@ -35,11 +39,7 @@ key = "{name}.key"
 certificate = "{name}.crt"
 federation = "federation.toml"
 store = "store"
-[tables.people]
-source = "people.csv"
-id = "customer"
-features = {features}
-labels = {labels}
+{tables}
 [policy]
 who = ["lender"]
 disclosures = {disclosures}
@@ -61,15 +61,25 @@ table = "people"
 label = "default"
 [parties.bank]
 table = "people"
+{bank}
 [parties.shop]
 table = "people"
+{rest}
+"""
+
+TABLE = """
+[tables.people]
+source = "people.csv"
+id = "customer"
+features = {features}
+labels = {labels}
 """
 
 RULE = """
 [[policy.standing]]
 who = ["lender"]
-algorithms = ["fdskl", "admm"]
-disclosures = ["open", "values"]
+algorithms = ["fdskl", "avfkam", "admm"]
+disclosures = ["open", "values", "sealed"]
 per_day = 100
 """
 
@@ -80,41 +90,49 @@ def lay_out(
     policy: str | Mapping[str, str] = "",
     disclosures: Sequence[str] = ("open", "values"),
     listening: Sequence[str] = ("lender",),
+    names: Sequence[str] = NAMES,
+    labelled: Sequence[str] = ("lender",),
 ) -> None:
-    """A folder per party, with all that its service needs."""
+    """A folder per party, with all that its service needs; ``labelled`` have the labels."""
     people = credit_population(rows + 60, 0)
     draw = np.random.default_rng(1)
     everybody = np.arange(rows + 60)
     entries = []
-    for place, name in enumerate(NAMES):
+    for place, name in enumerate(names):
         folder = root / name
         folder.mkdir(parents=True)
         identity = Identity.create(name)
         identity.save(folder / f"{name}.key", folder / f"{name}.crt")
         listens = f"127.0.0.1:{free_port()}" if name in listening else None
         entries.append(entry_of(identity, listens))
-        # Everybody lacks twenty people that the others have, and has its own order.
-        own = np.delete(everybody, everybody[rows + 20 * place : rows + 20 * (place + 1)])
-        write_table(folder / "people.csv", people, name, draw.permutation(own))
+        tables = ""
+        if name in people.columns:
+            # Everybody lacks twenty people that the others have, and has its own order.
+            own = np.delete(everybody, everybody[rows + 20 * place : rows + 20 * (place + 1)])
+            label = name in labelled
+            write_table(folder / "people.csv", people, name, draw.permutation(own), label=label)
+            tables = TABLE.format(
+                features=json.dumps(people.columns[name]),
+                labels='["default"]' if label else "[]",
+            )
         rules = policy if isinstance(policy, str) else policy.get(name, "")
         (folder / "party.toml").write_text(
             PARTY.format(
                 name=name,
-                features=json.dumps(people.columns[name]),
-                labels='["default"]' if name == "lender" else "[]",
+                tables=tables,
                 disclosures=json.dumps(list(disclosures)),
                 policy=rules,
             )
         )
-    for name in NAMES:
+    for name in names:
         (root / name / "federation.toml").write_text("\n".join(entries))
     write_job(root)
 
 
-def write_table(path: Path, people: Any, name: str, rows: Any) -> None:
+def write_table(path: Path, people: Any, name: str, rows: Any, *, label: bool) -> None:
     titles = ["customer", *people.columns[name]]
     columns = [rows + 1000, *people.X[rows][:, people.numbers()[name]].T]
-    if name == "lender":
+    if label:
         titles.append("default")
         columns.append(people.y[rows])
     np.savetxt(
@@ -128,9 +146,18 @@ def write_table(path: Path, people: Any, name: str, rows: Any) -> None:
 
 
 def write_job(
-    root: Path, timeout: float = 60, directions: int = 64, settings: str = "", top: str = ""
+    root: Path,
+    timeout: float = 60,
+    directions: int = 64,
+    settings: str = "",
+    top: str = "",
+    bank: str = "",
+    rest: str = "",
 ) -> None:
-    text = JOB.format(timeout=timeout, directions=directions, settings=settings, top=top)
+    """The lender's job; ``bank`` is what else the bank's part says, ``rest`` what follows it."""
+    text = JOB.format(
+        timeout=timeout, directions=directions, settings=settings, top=top, bank=bank, rest=rest
+    )
     (root / "lender" / "credit.toml").write_text(text)
 
 
@@ -209,7 +236,7 @@ class Parties:
         return self.running[name].wait(seconds)
 
     def told(self) -> str:
-        return "\n".join(f"--- {name}\n{self.said(name)}" for name in NAMES)
+        return "\n".join(f"--- {name}\n{self.said(name)}" for name in self.running)
 
     def model(self, name: str) -> Any:
         """The newest version of the party's shard."""

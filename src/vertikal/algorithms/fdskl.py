@@ -137,7 +137,9 @@ def solve_exactly(
     party: Party, shard: Shard, operator: FeatureOperator, problem: Objective
 ) -> Solution:
     """The label parties' common solution, each with its own coefficients."""
-    settings = shard.settings
+    settings, most = shard.settings, shard.settings.iterations()
+    if operator.most_forward is not None:
+        most = min(most, operator.most_forward // settings.outputs)
 
     def report(solution: Solution) -> None:
         party.clock.advance(1, f"objective {solution.objective[-1]:.6f}")
@@ -148,7 +150,7 @@ def solve_exactly(
         sums=LabelSums(party, settings.label_parties),
         sample=sample_rows(operator.rows, operator.width, settings.seed),
         tolerance=settings.stopping(),
-        max_iterations=settings.iterations(),
+        max_iterations=most,
         report=report,
     )
 

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.directions import draw
 from vertikal.algorithms.phases import owned_block
+from vertikal.algorithms.remembered import Remembered
 from vertikal.algorithms.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.algorithms.shard import Shard
+from vertikal.errors import MeshError, PassesUsedUp
 from vertikal.party import Hidden, HiddenBlock, Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.solvers.operator import ALL, FeatureOperator
@@ -33,6 +36,13 @@ SPAN_CELLS = 1 << 23
 
 FEWEST_ROWS = 8
 """Rows that a gradient must be about."""
+
+PASSES = Disclosure(
+    "passes",
+    "how many products an earlier run of the job has opened, and how many remain",
+    "label party and helper learn how far a run that was broken off had come",
+    masked=False,
+)
 
 NOTHING = "nothing: uniform to its receiver, whatever the data"
 
@@ -95,21 +105,28 @@ class HiddenOperator(FeatureOperator):
     """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
 
     It offers no Gram matrix: that would be another D² numbers about the rows. The exact solver goes
-    without a preconditioner, and remembers more pairs instead.
+    without a preconditioner, and remembers more pairs instead. What an earlier run of the job has
+    opened (``remembered``) is not asked for again.
     """
 
-    def __init__(self, hidden: Hidden, total: int) -> None:
+    def __init__(self, hidden: Hidden, total: int, remembered: Remembered | None = None) -> None:
         self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
         self._hidden = hidden
         self._norm = math.sqrt(2 / total)
+        self._remembered = remembered
 
     def forward(
         self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
     ) -> Array:
-        return self._hidden.product("forward", coefficients * self._norm, rows, columns)
+        return self._product("forward", coefficients * self._norm, rows, columns)
 
     def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
-        return self._hidden.product("adjoint", residuals, rows, columns) * self._norm
+        return self._product("adjoint", residuals, rows, columns) * self._norm
+
+    def _product(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
+        if self._remembered is None:
+            return self._hidden.product(kind, vectors, rows, columns)
+        return self._remembered.product(self._hidden.product, kind, vectors, rows, columns)
 
 
 class HiddenPass:
@@ -128,8 +145,43 @@ class HiddenPass:
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
         """Take part in the one pass over the training rows; the operator Φ at a label party."""
         self.add(slice(0, rows))
-        own = self._hidden.get(self._party.name)
-        return None if own is None else HiddenOperator(own, self._settings.n_directions)
+        own, keeper = self._hidden.get(self._party.name), self._party.keeper
+        remembered = Remembered(keeper) if own is not None and keeper is not None else None
+        most = self._passes_left(0 if remembered is None else remembered.opened)
+        if own is None:
+            return None
+        operator = HiddenOperator(own, self._settings.n_directions, remembered)
+        operator.most_forward = most
+        return operator
+
+    def _passes_left(self, opened: int) -> int | None:
+        """At a label party: forward products it may count on, those it remembers among them.
+
+        An answer that was counted by the helper and lost on its way to the label party's disk
+        cannot be opened again beyond what was agreed; all label parties do without as many.
+        """
+        party, settings = self._party, self._settings
+        helper = settings.assistants()[0]
+        if party.keeper is None or settings.solver != "exact":
+            return None
+        if party.name == helper:
+            left = []
+            for owner, hidden in self._hidden.items():
+                known = _number(party, owner)
+                left.append(settings.passes(owner) - max(0, hidden.opened - known))
+            for owner in self._hidden:
+                party.tell(owner, np.array([max(0, min(left))], np.int64), PASSES)
+        elif party.name in self._hidden:
+            party.tell(helper, np.array([opened], np.int64), PASSES)
+            most = _number(party, helper)
+            if most < settings.outputs:
+                raise PassesUsedUp(
+                    f"{party.name}: broken-off runs of this job have used up the "
+                    f"{settings.passes(party.name)} passes that were agreed (max_passes); submit "
+                    "it again"
+                )
+            return most
+        return None
 
     def add(self, span: slice) -> None:
         """Hide the features of these rows, afresh."""
@@ -151,6 +203,7 @@ class HiddenPass:
             *settings.assistants(),
             agreed,
             disclosures_of(settings, owner, training=self._training),
+            lasting=self._training,
         )
 
     @property
@@ -178,6 +231,14 @@ class HiddenPass:
     def finish(self) -> None:
         """A label party: tell helper and dealer that it wants no more products."""
         self._hidden[self._party.name].finish()
+
+
+def _number(party: Party, name: str) -> int:
+    """What this party says of passes."""
+    told = np.asarray(party.hear(name, PASSES))
+    if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
+        raise MeshError(f"{party.name}: {name} told of {told!r} passes")
+    return int(told[0])
 
 
 def hidden_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:

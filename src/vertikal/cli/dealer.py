@@ -30,12 +30,14 @@ def prepare(job: Path, out: Path) -> None:
     name = content.dealer_of(settings)
     if name is None:
         raise InputError.of("JOB", "one with hidden phases (disclosure)", "one without a dealer")
-    rows = content.parties[name].rows
-    if rows is None:
+    if content.parties[name].table is not None:
         raise InputError(
             f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
             "dealer with 'rows' and no table"
         )
+    rows = content.parties[name].rows
+    if rows is None:
+        raise InputError.of(f"rows of {name}", "given: how many the others have", None)
     size = write_stock(out, settings, rows)
     click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
 
@@ -68,8 +70,10 @@ def join(
     rows = content.parties[name].rows
     stock = None
     if correlation is not None:
-        if rows is None:
+        if content.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
+        if rows is None:
+            raise InputError.of(f"rows of {name}", "given: how many the others have", None)
         stock = claim_stock(correlation, settings, rows)
     mesh = network_mesh(content, name, federation, key, certificate)
     work(content, job.parent, mesh, None, quiet, stock)

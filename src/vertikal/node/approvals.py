@@ -95,6 +95,7 @@ def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
         raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
     check_name(proposal.name)
     proposal.job.check()
+    proposal.job.check_for_services()
     if proposal.submitter != proposal.job.leader:
         raise IdentityError(
             f"this job must be submitted by its first label party {proposal.job.leader!r}, got "

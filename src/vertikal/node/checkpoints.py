@@ -1,19 +1,23 @@
 """What a party keeps of a job until it is done, so that a run begins where the last one ended.
 
-One folder per job: the party's secret of this job, the common order of rows, finished blocks, the
-shard before it is published. Files are whole or not there; a block whose digest does not fit counts
-as not there. Nothing of it leaves the party.
+One folder per job: the party's secret of this job, the common order of rows, finished blocks, and
+lists of what was opened. Files are whole or not there; a block whose digest does not fit counts as
+not there, and a list ends before its first such entry. Nothing of it leaves the party.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vertikal.node.files import private_folder, write_whole
+from vertikal.keeping import OPENED
+from vertikal.node.files import disk_error, private_folder, write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.generic]
 
 SECRET = "secret"
+ROWS = "rows"
+MARKS = "marks"
 _DIGEST = 32
+_HEAD = struct.Struct("<Q32s")
 
 
 class Checkpoints:
@@ -30,6 +37,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = private_folder(folder)
+        self._ends: dict[str, int] = {}
 
     def secret(self, draw: Callable[[], bytes]) -> bytes:
         """The party's 32 bytes for this job: drawn once, the same in every run of it."""
@@ -71,6 +79,55 @@ class Checkpoints:
 
         content = self.read(f"{name}-{number:06}") or b""
         into[...] = np.frombuffer(content, into.dtype).reshape(into.shape)
+
+    def note(self, name: str, entry: bytes, *, durable: bool = False) -> None:
+        """Add to a list; what a crash left unfinished at its end is written over."""
+        path = self._list(name)
+        if name not in self._ends:
+            self._ends[name] = self._scan(name)[1]
+        raw = _HEAD.pack(len(entry), hashlib.sha256(entry).digest()) + entry
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                if os.pwrite(number, raw, self._ends[name]) < len(raw):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if durable:
+                    os.fsync(number)
+            finally:
+                os.close(number)
+        except OSError as error:
+            raise disk_error(path, error) from None
+        self._ends[name] += len(raw)
+
+    def noted(self, name: str) -> list[bytes]:
+        """All entries of a list, in order."""
+        return self._scan(name)[0]
+
+    def _scan(self, name: str) -> tuple[list[bytes], int]:
+        """The whole entries of a list, and where the last of them ends."""
+        try:
+            raw = self._list(name).read_bytes()
+        except FileNotFoundError:
+            raw = b""
+        entries, place = [], 0
+        while place + _HEAD.size <= len(raw):
+            size, digest = _HEAD.unpack_from(raw, place)
+            entry = raw[place + _HEAD.size : place + _HEAD.size + size]
+            if hashlib.sha256(entry).digest() != digest:
+                break
+            entries.append(entry)
+            place += _HEAD.size + size
+        return entries, place
+
+    def _list(self, name: str) -> Path:
+        return self.folder / f"{name}.list"
+
+    def forget_work(self) -> None:
+        """Forget blocks and answers; what was opened stays counted."""
+        for path in self.folder.iterdir():
+            if path.name not in (SECRET, ROWS, MARKS) and not path.name.startswith(OPENED):
+                path.unlink()
+        self._ends.clear()
 
     def clear(self) -> None:
         """Forget the job."""

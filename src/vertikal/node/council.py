@@ -78,8 +78,7 @@ class Council:
         signed = approvals.propose(name, job, site.me, seen.rows, site.keys)
         with self._book.lock:
             record = self._book.add(signed, approvals.decode_proposal(signed))
-            record.columns, record.table = seen.columns, seen.digest
-            self._decide(record, APPROVE, "")
+            self._decide(record, APPROVE, "", seen)
         return record
 
     def look(self, job: Job, name: str = "plan") -> Seen:
@@ -90,6 +89,7 @@ class Council:
         site = self._site
         approvals.check_name(name)
         job.check()
+        job.check_for_services()
         if job.leader != site.me:
             raise InputError(
                 f"a job is submitted by its first label party, {job.leader!r}, got {site.me!r}"
@@ -156,16 +156,14 @@ class Council:
 
     def _approve(self, record: Record, words: str = "") -> None:
         self._site.check_policy(record.proposal)
-        seen = look_at(self._site, record.proposal)
-        with self._book.lock:
-            record.columns, record.table = seen.columns, seen.digest
-            self._decide(record, APPROVE, words)
+        self._decide(record, APPROVE, words, look_at(self._site, record.proposal))
 
-    def _decide(self, record: Record, verdict: str, words: str) -> None:
+    def _decide(self, record: Record, verdict: str, words: str, seen: Seen | None = None) -> None:
         signed = approvals.decide(record.digest, self.me, verdict, words, self._site.keys)
-        with self._book.lock:
+        with self._book.changing(record):
+            if seen is not None:
+                record.columns, record.table = seen.columns, seen.digest
             record.add(signed, approvals.read_decision(signed, self._site.keys))
-            self._book.save(record)
         self._site.note(verdict, record, words)
         self._say(f"job {record.number}: {record.state(self.me)}")
         for name in record.proposal.job.names:
@@ -202,7 +200,8 @@ class Council:
             if self._book.find(digest) is not None:
                 return
             record = self._book.add(signed, proposal)
-            self._book.save(record)
+            with self._book.changing(record):
+                pass
         self._site.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         # In a thread of its own: a rule may read a large table, and the link must go on.
@@ -236,9 +235,10 @@ class Council:
             return
         with self._book.lock:
             record = self._book.find(decision.digest)
-            if record is None or not record.add(signed, decision):
+            if record is None or not record.is_news(decision):
                 return
-            self._book.save(record)
+            with self._book.changing(record):
+                record.add(signed, decision)
         self._site.note(f"{decision.verdict} of {decision.party}", record, decision.words)
         words = f": {decision.words}" if decision.words else ""
         self._say(f"job {record.number}: {decision.verdict} by {decision.party}{words}")
@@ -267,17 +267,18 @@ class Council:
             except InputError as error:
                 self.stop(record, str(error), str(error))
                 return
-            record.attempt = attempt
-            self._book.save(record)
+            with self._book.changing(record):
+                record.attempt = attempt
         self._begin(record)
 
     # Beats: what each party knows, every second.
 
     def beat(self) -> None:
         """Tell every peer what this party knows, and begin what can begin."""
+        full = not self._site.has_room()
         for name, one in self.exchange.presence().items():
             if one.up:
-                self.tell(name, Beat(__version__, time.time(), self._news_for(name)))
+                self.tell(name, Beat(__version__, time.time(), self._news_for(name), full))
         for record in self._book.all():
             if record.leads(self.me) and record.final is None and record.approved_by_all:
                 self._lead(record)
@@ -303,7 +304,7 @@ class Council:
     def _on_beat(self, sender: str, beat: Beat) -> None:
         before = self.beats.get(sender)
         self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
-        if before is None or before[0].jobs != beat.jobs:
+        if before is None or (before[0].jobs, before[0].full) != (beat.jobs, beat.full):
             self._wake()
         told = {one.digest: one for one in beat.jobs}
         for record in self._book.all():
@@ -338,13 +339,14 @@ class Council:
         if len(attempts) == len(others):
             attempt = max(record.attempt, *attempts) + 1
             self._begun[record.digest] = time.monotonic()
-            for name in others:
-                self.tell(name, Begin(record.digest, attempt))
             self.try_begin(record, attempt)
+            if self._is_running(record.digest):
+                for name in others:
+                    self.tell(name, Begin(record.digest, attempt))
 
     def missing(self, record: Record) -> list[str]:
         """Why a run cannot begin now, one line per party that is not there or does not fit."""
-        found = []
+        found = [f"the disk of {self.me}'s own store is full"] if self._site.room.full else []
         presence = self.exchange.presence()
         for name in record.proposal.job.names:
             if name == self.me:
@@ -361,6 +363,8 @@ class Council:
                 )
             elif time.monotonic() - entry[1] > FRESH:
                 found.append(f"{name} is silent for {time.monotonic() - entry[1]:.0f} s")
+            elif entry[0].full:
+                found.append(f"the disk of {name}'s store is full")
         return found
 
     def _send_all(self, name: str, record: Record) -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from vertikal.errors import InputError
 
+PROBE = 1 << 20
+"""Bytes that a store must have room for, before a run that found it full is begun again."""
+
 
 def private_folder(path: Path) -> Path:
     """This folder, made if it is not there; refuses one that others can look into."""
@@ -16,6 +19,8 @@ def private_folder(path: Path) -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o077
     except OSError as error:
+        if is_full(error):
+            raise disk_error(path, error) from None
         raise InputError(f"store {path.name!r} cannot be used: {error.strerror}") from None
     if mode:
         raise InputError(
@@ -45,14 +50,38 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def disk_error(path: Path, error: OSError) -> InputError:
-    """What to say when a file of the store could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    """What to say, to the owner only, when a file of the store could not be written."""
+    if is_full(error):
         return DiskFull(
-            f"the disk of the store is full: {path.name!r} was not written; free some space, and "
-            "the job goes on from its last checkpoint"
+            f"the disk of the store is full: {str(path)!r} was not written; free some space there, "
+            "and the job goes on by itself from its last checkpoint"
         )
     return InputError(f"{path.name!r} of the store cannot be written: {error.strerror}")
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether a write failed for want of room: on the disk, of a quota, or of a limit on files."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 class DiskFull(InputError):
     """No room for a file of the store; what was there before is untouched."""
+
+
+class Room:
+    """Whether a store has room again, after a write that found none: runs wait for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._probe = folder / "room"
+        self.full = False
+
+    def regained(self) -> bool:
+        """Try a write, if the last one failed for want of room."""
+        if self.full:
+            try:
+                write_whole(self._probe, bytes(PROBE))
+                self._probe.unlink()
+            except (DiskFull, OSError):
+                return False
+            self.full = False
+        return True

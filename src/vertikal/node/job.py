@@ -11,8 +11,8 @@
     [parties.bank]
     table = "bank.csv"
     columns = ["balance"]            # all that are offered, if left out
-    [parties.notary]                 # a dealer without data says how many rows the others have
-    rows = 30000
+    [parties.notary]                 # a dealer without data says how many rows the others have;
+    rows = 30000                     # between services nothing: they tell it
 
 `vertikal run` reads the tables from files beside the job, whose rows are the same people in the
 same order. A party may also name a ``test`` table of other people there, with the same columns; if
@@ -47,7 +47,7 @@ MASKINGS = ("pads", "trees")
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one party brings: a table, the column of labels if any, and which features of it.
 
-    A dealer without data brings a number of rows only.
+    A dealer without data brings a number of rows only, and between services nothing at all.
     """
 
     table: str | None = None
@@ -104,14 +104,34 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_part(self, name: str, part: Part, settings: Any) -> None:
         """A table, or the part of a dealer without data."""
-        if (part.table is None) == (part.rows is None):
-            raise InputError.of(f"parties.{name}", "a table, or rows for a dealer", "both or none")
-        if part.rows is not None and part.rows < 2:
-            raise InputError.of(f"rows of {name}", "a whole number from 2 on", part.rows)
-        if part.table is None and self.dealer_of(settings) != name:
+        if part.table is not None:
+            if part.rows is not None:
+                raise InputError.of(f"rows of {name}", "left out: it names a table", part.rows)
+            return
+        if self.dealer_of(settings) != name:
             raise InputError.of(
                 f"table of {name}", "named: only the dealer of hidden phases has none", "none"
             )
+        if part.columns is not None or part.test is not None:
+            raise InputError.of(f"columns and test of {name}", "left out: it has no table", "some")
+        if part.rows is not None and part.rows < 2:
+            raise InputError.of(f"rows of {name}", "a whole number from 2 on", part.rows)
+
+    def check_for_services(self) -> None:
+        """Refuse what is only meant for tables that are files beside the job."""
+        for name, part in self.parties.items():
+            if part.rows is not None:
+                raise InputError.of(
+                    f"rows of {name}",
+                    "left out between services: a dealer is told how many rows are common",
+                    part.rows,
+                )
+            if part.test is not None:
+                raise InputError.of(
+                    f"test of {name}",
+                    "left out between services: predictions are asked for by ids",
+                    part.test[:60],
+                )
 
     @staticmethod
     def dealer_of(settings: Any) -> str | None:
@@ -126,6 +146,17 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def label_parties(self) -> tuple[str, ...]:
         return tuple(name for name, part in self.parties.items() if part.label)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The parties that bring a table: all but a dealer without data."""
+        return tuple(name for name, part in self.parties.items() if part.table is not None)
+
+    @property
+    def bare_dealer(self) -> str | None:
+        """The dealer without data, if the job has one."""
+        bare = [name for name, part in self.parties.items() if part.table is None]
+        return bare[0] if bare else None
 
     @property
     def digest(self) -> str:
@@ -168,7 +199,11 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         part = self._part(name)
         if part.table is None:
-            return Table(name, (), np.empty((part.rows or 0, 0))), None
+            if part.rows is None:
+                raise InputError.of(
+                    f"rows of {name}", "given where no service tells it: those of the others", None
+                )
+            return Table(name, (), np.empty((part.rows, 0))), None
         titles, values = read_csv(folder / part.table, name)
         labels = None
         if part.label is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,17 +106,21 @@ class Record:
         missing = [name for name in self.proposal.job.names if not self.verdict(name)]
         return f"waits for the approval of {', '.join(missing)}"
 
-    def add(self, signed: Signed, decision: Decision) -> bool:
-        """Take a decision in; whether it is news. A final one replaces an approval, never back."""
+    def is_news(self, decision: Decision) -> bool:
+        """Whether a decision changes anything. A final one replaces an approval, never back."""
         if decision.digest != self.digest or decision.party not in self.proposal.job.parties:
             return False
         known = self.verdict(decision.party)
         if known and (known in FINAL or decision.verdict == APPROVE):
             return False
-        if self.done and decision.verdict in FINAL:
-            return False
-        self.decisions[decision.party] = (signed, decision)
-        return True
+        return not (self.done and decision.verdict in FINAL)
+
+    def add(self, signed: Signed, decision: Decision) -> bool:
+        """Take a decision in, if it is news; whether it was."""
+        news = self.is_news(decision)
+        if news:
+            self.decisions[decision.party] = (signed, decision)
+        return news
 
 
 class JobBook:
@@ -143,16 +149,30 @@ class JobBook:
         raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
 
     def add(self, signed: Signed, proposal: Proposal) -> Record:
-        """A new record with the next number; not saved before the first change of it."""
+        """A new record with the next number; not saved before the first `changing` of it."""
         with self.lock:
             number = max((record.number for record in self._records.values()), default=0) + 1
             record = Record(number, signed, proposal)
             self._records[record.digest] = record
             return record
 
+    @contextmanager
+    def changing(self, record: Record) -> Iterator[None]:
+        """Change a record and save it; what cannot be saved has not happened."""
+        with self.lock:
+            before = {**vars(record), "decisions": dict(record.decisions)}
+            try:
+                yield
+                self.save(record)
+            except BaseException:
+                vars(record).update(before)
+                if not record.changed:
+                    self._records.pop(record.digest, None)
+                raise
+
     def save(self, record: Record) -> None:
         with self.lock:
-            record.changed = time.time()
+            changed = time.time()
             saved = _Saved(
                 record.number,
                 record.signed,
@@ -162,9 +182,10 @@ class JobBook:
                 record.words,
                 record.columns,
                 record.table,
-                record.changed,
+                changed,
             )
             write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
+            record.changed = changed
 
 
 def _load(path: Path, keys: Keys) -> Record:

@@ -30,11 +30,15 @@ class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
 
 
 class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """I am here, at this time by my clock, and these are our common jobs."""
+    """I am here, at this time by my clock, and these are our common jobs.
+
+    ``full`` says that the disk of my store is: no run begins until it has room.
+    """
 
     version: str
     time: float
     jobs: tuple[JobNews, ...] = ()
+    full: bool = False
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):

@@ -25,7 +25,9 @@ class Seen:
 
 
 def look_at(site: Site, proposal: Proposal) -> Seen:
-    """Read the table that a job uses here: the first time that it is touched."""
+    """Read the table that a job uses here, if it uses one: the first time that it is touched."""
+    if proposal.job.parties[site.me].table is None:
+        return Seen(0, "", ())
     columns = offered(site.file, proposal)[1]
     source = open_table(site, proposal)
     return Seen(len(source.ids()), table_digest(site, proposal, source), columns)

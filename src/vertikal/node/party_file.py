@@ -16,7 +16,8 @@
     disclosures = ["values"]         # "open" only if it is named here
     least_rows = 100
 
-Paths are relative to the party file. What the file does not offer cannot be asked for.
+Paths are relative to the party file. What the file does not offer cannot be asked for. A file
+without tables is that of a party without data, which can only be the dealer of hidden phases.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Under which conditions this party takes part at all, whoever approves."""
 
     who: tuple[str, ...] = ()
-    algorithms: tuple[str, ...] = ("fdskl", "admm")
+    algorithms: tuple[str, ...] = ("fdskl", "avfkam", "admm")
     disclosures: tuple[str, ...] = ("values",)
     least_rows: int = 100
     most_directions: int = 4096

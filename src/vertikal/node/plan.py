@@ -131,7 +131,8 @@ def _probe(job: Job, rows: int) -> dict[str, Use]:
 def _take_part(job: Job, mesh: Any, rows: int) -> Use:
     began = time.thread_time()
     seed = list(job.names).index(mesh.me)
-    columns = job.parties[mesh.me].columns or tuple(f"c{i}" for i in range(GUESS))
+    part = job.parties[mesh.me]
+    columns = part.columns or tuple(f"c{i}" for i in range(GUESS if part.table else 0))
     values = np.random.default_rng(seed).normal(size=(rows, len(columns)))
     options: dict[str, Any] = {
         "label_parties": job.label_parties,
@@ -143,9 +144,10 @@ def _take_part(job: Job, mesh: Any, rows: int) -> Use:
     }
     nobody = Table(mesh.me, (), np.zeros((0, 0)))
     aligned = Party(mesh, nobody, labels=None, settings="", **options)
-    align(aligned, [str(number) for number in range(rows)])
+    if part.table is not None:
+        align(aligned, [str(number) for number in range(rows)], group=job.owners)
     labels = None
-    if job.parties[mesh.me].label is not None:
+    if part.label is not None:
         targets = np.where(np.random.default_rng(99).normal(size=(rows, 1)) > 0, 1.0, -1.0)
         labels = Labels(targets, np.ones(rows))
     settings = job.program_settings()

@@ -16,11 +16,11 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
     """The table and the features of it that a job uses here; InputError if they are not offered.
 
     A job names tables and columns by the names in the party file. It cannot name a file, a query
-    or a column that the owner did not list.
+    or a column that the owner did not list. Of a dealer without data it uses no table.
     """
     part = proposal.job.parties[file.name]
     if part.table is None:
-        raise InputError(f"{file.name}: a party that is a service brings a table to every job")
+        raise InputError(f"{file.name} brings no table to this job")
     offer = file.tables.get(part.table)
     if offer is None:
         raise InputError(f"{file.name} offers no table {part.table[:60]!r}")
@@ -68,10 +68,11 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
     privacy = getattr(settings, "privacy", None)
     if privacy is not None and policy.privacy is None:
         found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
-    try:
-        offered(file, proposal)
-    except InputError as error:
-        found.append(str(error))
+    if job.parties[file.name].table is not None:
+        try:
+            offered(file, proposal)
+        except InputError as error:
+            found.append(str(error))
     return found
 
 

@@ -3,7 +3,8 @@
 A session is a mesh and a party that stay while requests come. In each request the leader says which
 ids it asks for; every other party looks whether its policy allows so many rows today, which of the
 ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
-asked for that, scored with this party's columns at their training means and flagged.
+asked for that, scored with this party's columns at their training means and flagged. A dealer
+without data is told how many rows there are, and no id.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
 from vertikal.node.exchange import Exchange
+from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
 from vertikal.node.programs import program_named
@@ -46,6 +48,12 @@ KNOWN = Disclosure(
 CHOSEN = Disclosure(
     "rows chosen", "which of the ids will be scored", "which ids all parties have", masked=False
 )
+COUNTED = Disclosure(
+    "rows asked for",
+    "how many rows the leader wants, and how many of them are scored",
+    "a dealer without data learns these two numbers, and no id",
+    masked=False,
+)
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
 MOST_SESSIONS = 16
@@ -59,10 +67,15 @@ class Refused(SecrecyError):
 
 
 class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request; one without ids ends the session."""
+    """A request; one without rows ends the session. A dealer without data gets no ids."""
 
+    rows: int
     ids: tuple[str, ...]
     degraded: bool
+
+
+# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
+_ASKS = msgspec.msgpack.Decoder(_Ask)
 
 
 @dataclass(frozen=True)
@@ -103,6 +116,7 @@ class Session:
         self._shelf = shelf
         self._program = program_named(record.proposal.job.algorithm)
         job = record.proposal.job
+        self._blind = job.bare_dealer
         self.mesh = RunMesh(
             exchange,
             job.names,
@@ -146,7 +160,7 @@ class Session:
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
         """At the leader: the scores of these ids."""
         party = self._party
-        self._tell(_Ask(ids, degraded))
+        self._tell(_Ask(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
         known = {party.name: self._shelf.known(self._model, ids)}
@@ -173,31 +187,40 @@ class Session:
         """At the others: take part in requests until the leader has no more."""
         while True:
             request = self._hear()
-            if not request.ids:
+            if not request.rows:
                 return
-            told: Any
-            try:
-                limit.spend(len(request.ids))
-                told = self._shelf.known(self._model, request.ids).astype(np.uint8)
-                self._site.log.record(
-                    "predicted",
-                    peer=self._party.leader,
-                    rows=len(request.ids),
-                    model=self._model.digest,
-                )
-            except InputError as error:
-                self._site.note_refusal(self._party.leader, str(error))
-                told = {"refused": str(error)}
+            told = self._known(request, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
             chosen = self._choose(None)
-            if len(chosen) != len(request.ids):
+            blind = self._party.name == self._blind
+            if len(chosen) > request.rows or (len(chosen) < request.rows and not blind):
                 raise MeshError(f"{self._party.leader} chose among {len(chosen)} rows")
             if chosen.any():
                 self._predict(request.ids, chosen)
 
+    def _known(self, request: _Ask, limit: DailyLimit) -> Any:
+        """Which of the ids asked for are known here, or why they are not to be predicted."""
+        try:
+            limit.spend(request.rows)
+            told = np.ones(request.rows, np.uint8)
+            if self._party.name != self._blind:
+                told = self._shelf.known(self._model, request.ids).astype(np.uint8)
+            self._site.log.record(
+                "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
+            )
+        except DiskFull as error:
+            return {"refused": public_words(self._site.me, error)}
+        except InputError as error:
+            self._site.note_refusal(self._party.leader, str(error))
+            return {"refused": str(error)}
+        return told
+
     def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
-        wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
-        self._party.table = self._shelf.table(self._model, wanted)
+        if self._party.name == self._blind:
+            self._party.table = Table(self._party.name, (), np.empty((int(chosen.sum()), 0)))
+        else:
+            wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
+            self._party.table = self._shelf.table(self._model, wanted)
         scores = self._program.predict(self._party, self._model.shard)
         return None if scores is None else np.asarray(scores)[:, 0]
 
@@ -205,18 +228,36 @@ class Session:
         return tuple(name for name in self._party.parties if name != self._party.leader)
 
     def _tell(self, request: _Ask) -> None:
-        packed = np.frombuffer(msgspec.msgpack.encode(request), np.uint8)
+        blind = msgspec.structs.replace(request, ids=())
         for name in self._others():
-            self._party.broadcast(packed, (self._party.leader, name), ASKED)
+            told = msgspec.msgpack.encode(blind if name == self._blind else request)
+            self._send(name, np.frombuffer(told, np.uint8), ASKED)
+
+    def _send(self, name: str, told: Any, disclosure: Disclosure) -> None:
+        """The leader to one of the others; to a dealer without data it is numbers of rows."""
+        kind = COUNTED if name == self._blind else disclosure
+        self._party.broadcast(told, (self._party.leader, name), kind)
+
+    def _receive(self, disclosure: Disclosure) -> Any:
+        """The same, at the one it is sent to."""
+        party = self._party
+        kind = COUNTED if party.name == self._blind else disclosure
+        return np.asarray(party.broadcast(None, (party.leader, party.name), kind))
 
     def _hear(self) -> _Ask:
         party = self._party
         with party.waiting(IDLE):
-            packed = np.asarray(party.broadcast(None, (party.leader, party.name), ASKED))
+            packed = self._receive(ASKED)
         try:
-            return msgspec.msgpack.decode(packed.tobytes(), type=_Ask)
+            request = _ASKS.decode(packed.tobytes())
         except (msgspec.DecodeError, ValueError) as error:
-            raise MeshError(f"request of {self._party.leader}: {error}") from None
+            raise MeshError(f"request of {party.leader}: {error}") from None
+        expected = 0 if party.name == self._blind else request.rows
+        if request.rows < 0 or len(request.ids) != expected:
+            raise MeshError(
+                f"request of {party.leader}: {request.rows} rows, {len(request.ids)} ids"
+            )
+        return request
 
     def _answer_of(self, name: str, rows: int) -> Any:
         told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
@@ -228,12 +269,11 @@ class Session:
         return flags.astype(bool)
 
     def _choose(self, chosen: Any) -> Any:
-        party = self._party
         if chosen is None:
-            told = np.asarray(party.broadcast(None, (party.leader, party.name), CHOSEN))
-            return told.astype(bool)
+            return self._receive(CHOSEN).astype(bool)
+        flags = chosen.astype(np.uint8)
         for name in self._others():
-            party.broadcast(chosen.astype(np.uint8), (party.leader, name), CHOSEN)
+            self._send(name, flags[chosen] if name == self._blind else flags, CHOSEN)
         return chosen
 
 

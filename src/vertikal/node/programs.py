@@ -62,6 +62,9 @@ class Program(Protocol):
     def predict(self, party: Party, shard: Any) -> Any:
         """f of all rows of the party's table at the leader, None elsewhere."""
 
+    def has_probabilities(self, settings: Any) -> bool:
+        """Whether its predictions are log-odds."""
+
     def learns(self, settings: Any) -> list[Disclosure]:
         """All kinds of messages of training, and what their receivers learn."""
 
@@ -104,10 +107,13 @@ class Fdskl:
 
         return fdskl.predict(party, shard)
 
+    def has_probabilities(self, settings: Any) -> bool:
+        return bool(settings.loss == "logistic" and not settings.regression)
+
     def learns(self, settings: Any) -> list[Disclosure]:
         from vertikal.algorithms.asynchronous import STEPS
         from vertikal.algorithms.bandwidth import BANDWIDTH, DISTANCES
-        from vertikal.algorithms.hidden import disclosures_of
+        from vertikal.algorithms.hidden import PASSES, disclosures_of
         from vertikal.algorithms.label_sums import PARTIAL, PRODUCTS
         from vertikal.algorithms.phases import phases_of
         from vertikal.algorithms.sealed import DISCLOSURES as SEALED
@@ -120,7 +126,7 @@ class Fdskl:
             found += SEALED.values()
         elif settings.hides:
             hidden = disclosures_of(settings, settings.label_parties[0], training=True)
-            found += hidden.values()
+            found += [*hidden.values(), PASSES]
         else:
             found.append(phases_of(settings))
         if len(settings.label_parties) > 1:
@@ -174,6 +180,10 @@ class Avfkam(Fdskl):
 
         return avfkam.train(party, settings)
 
+    def has_probabilities(self, settings: Any) -> bool:
+        # Calibrated on rows held out, which sealed training never sees.
+        return not settings.seals
+
 
 class Admm:
     """ADMM sharing (Hu et al. 2019), linear or on each party's own random features."""
@@ -211,6 +221,9 @@ class Admm:
         from vertikal.algorithms import admm
 
         return admm.predict(party, shard)
+
+    def has_probabilities(self, settings: Any) -> bool:
+        return bool(settings.loss == "logistic" and not settings.regression)
 
     def learns(self, settings: Any) -> list[Disclosure]:
         from vertikal.algorithms.admm import CONTRIBUTIONS, PROGRESS, SHARED, TERMS

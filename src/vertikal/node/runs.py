@@ -5,23 +5,28 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from vertikal.errors import (
     AgreementError,
+    BudgetSpent,
     IdentityError,
     MeshError,
+    PassesUsedUp,
     PeerStopped,
     VertikalError,
     WireError,
 )
 from vertikal.node.checkpoints import Checkpoints
 from vertikal.node.exchange import Exchange
-from vertikal.node.files import DiskFull, private_folder
+from vertikal.node.files import DiskFull, disk_error, is_full, private_folder
 from vertikal.node.jobs import Record
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
 
+CHECKPOINTS = "checkpoints"
 FAREWELL = 5.0
 """Seconds that a party takes to tell the others why its run has ended."""
 PATIENCE = 30.0
@@ -94,23 +99,28 @@ class Run:
             mesh.abandon(words)
         reporter = _Watched(mesh, self)
         try:
-            folder = private_folder(site.store / "checkpoints")
-            checkpoints = Checkpoints(folder / record.digest[:16])
+            checkpoints = checkpoints_of(site, record)
             bench = Bench(site, record, mesh, reporter, checkpoints)
             try:
                 with one_blas_thread():
                     run(bench)
-            finally:
-                site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
-        except BaseException as error:
+            except BaseException:
+                # A full disk is met here again, and must not hide where it was met first.
+                with suppress(DiskFull):
+                    site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
+                raise
+            site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
+        except BaseException as caught:
+            error = caught
+            if isinstance(caught, OSError) and is_full(caught):
+                error = disk_error(Path(caught.filename or site.store), caught)
             mesh.fail(public_words(site.me, error))
             mesh.stop(FAREWELL)
             reporter.close(" ".join(str(error).split()))
-            raise
+            raise error from None
         mesh.close()
         reporter.close("done")
         mesh.stop()
-        checkpoints.clear()
 
     def check(self) -> None:
         """PeerStopped if the run was broken off: local work asks this at every step."""
@@ -137,12 +147,26 @@ class _Watched(Reporter):
         super().advance(party, stage, amount, note)
 
 
+def checkpoints_of(site: Site, record: Record) -> Checkpoints:
+    """What this party keeps of a job between its runs."""
+    return Checkpoints(private_folder(site.store / CHECKPOINTS) / record.digest[:16])
+
+
+def all_checkpoints(site: Site) -> list[Checkpoints]:
+    """What this party keeps of all jobs."""
+    return [Checkpoints(path) for path in (site.store / CHECKPOINTS).glob("*")]
+
+
 def public_words(me: str, error: BaseException) -> str:
     """What the others are told of an error: nothing that says something about the data."""
     if isinstance(error, MeshError):
         return " ".join(str(error).split())
     if isinstance(error, DiskFull):
         return f"{me}: the disk of its store is full"
+    if isinstance(error, BudgetSpent):
+        return f"{me}: its privacy budget does not allow this run"
+    if isinstance(error, PassesUsedUp):
+        return " ".join(str(error).split())
     if isinstance(error, VertikalError):
         return f"{me} cannot go on; its owner knows why"
     return f"{me}: {type(error).__name__}; its owner knows more"

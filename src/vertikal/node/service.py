@@ -16,12 +16,14 @@ from vertikal.node.control import ControlServer
 from vertikal.node.council import Council
 from vertikal.node.endpoint import Endpoint
 from vertikal.node.exchange import Exchange
+from vertikal.node.files import DiskFull
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.links import LinkMeter
 from vertikal.node.messages import Message, Probe, Serve, unpack
 from vertikal.node.peers import peers
-from vertikal.node.runs import Run, is_passing, public_words
+from vertikal.node.programs import program_named
+from vertikal.node.runs import Run, all_checkpoints, is_passing, public_words
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
 
@@ -62,6 +64,7 @@ class Service:
 
     def start(self) -> None:
         self.site.log.record("started")
+        self._sweep()
         self.exchange.start()
         self._control.start()
         self._heart.start()
@@ -160,6 +163,11 @@ class Service:
                 f"model {name!r}: predictions are asked for by {record.proposal.job.leader}, which "
                 "holds the labels"
             )
+        if not record.done:
+            raise InputError(
+                f"model {name!r}: job {record.number} is not done at all parties yet "
+                f"({record.state(self.me)})"
+            )
         if degraded is None:
             degraded = self.site.policy.unknown_ids == "degraded"
         self._check_there(record)
@@ -167,7 +175,9 @@ class Service:
         scores = self.predictions.ask(record, ids, degraded)
         self.site.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
-        return scores.rows(record.proposal.job.settings.get("loss", "logistic") == "logistic")
+        job = record.proposal.job
+        program = program_named(job.algorithm)
+        return scores.rows(program.has_probabilities(job.program_settings()))
 
     @property
     def predictions(self) -> Predictions:
@@ -214,9 +224,9 @@ class Service:
     # Runs.
 
     def _begin(self, record: Record) -> None:
+        self.site.note("run begins", record, f"attempt {record.attempt}")
         run = Run(self.site, self.exchange, record, self._ended)
         self._runs[record.digest] = run
-        self.site.note("run begins", record, f"attempt {record.attempt}")
         self._say(f"job {record.number}: run {record.attempt} begins")
         run.start()
 
@@ -225,32 +235,47 @@ class Service:
         try:
             self._settle(record, error)
         except VertikalError as failure:
+            self._mind_room(failure)
             self._say(f"job {record.number}: {failure}")
         finally:
             self._runs.pop(record.digest, None)
+            self._sweep()
             self._news.set()
+
+    def _sweep(self) -> None:
+        """Forget what was kept of jobs that have ended, one way or another."""
+        with self.book.lock:
+            going_on = {record.digest for record in self.book.all() if record.open}
+            for kept in all_checkpoints(self.site):
+                if not any(one.startswith(kept.folder.name) for one in (*going_on, *self._runs)):
+                    kept.clear()
 
     def _settle(self, record: Record, error: BaseException | None) -> None:
         seconds = time.time() - record.changed
         if error is None:
-            with self.book.lock:
+            with self.book.changing(record):
                 record.done, record.words = True, ""
-                self.book.save(record)
             self.site.note("done", record)
             self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
             return
         words = " ".join(str(error).split()) or type(error).__name__
         if not isinstance(error, VertikalError):
             words = f"{type(error).__name__}: {words}"
-        self.site.note("run broken off", record, words)
         self._say(f"job {record.number}: run {record.attempt} broken off: {words}")
+        self._mind_room(error)
+        if not record.done:
+            record.words = words
+        self.site.note("run broken off", record, words)
         passing = is_passing(error) and record.proposal.job.on_loss == "wait"
         if passing or self._stopped.is_set():
-            with self.book.lock:
-                record.words = words
-                self.book.save(record)
+            self.book.save(record)
         else:
             self.council.stop(record, public_words(self.me, error), words)
+
+    def _mind_room(self, error: BaseException) -> None:
+        """After a write that found the disk full no run begins until there is room."""
+        if isinstance(error, DiskFull):
+            self.site.room.full = True
 
     # What comes over the links.
 
@@ -264,6 +289,7 @@ class Service:
             self._take_in(sender, message)
         except VertikalError as error:
             # A full disk, most likely: the sender's next beats bring what was missed.
+            self._mind_room(error)
             self._say(f"a message of {sender} was not taken in: {error}")
 
     def _take_in(self, sender: str, message: Message) -> None:
@@ -294,6 +320,7 @@ class Service:
                     self.council.beat()
                 except Exception as error:
                     # Without beats a party is lost to the others: whatever it is, go on.
+                    self._mind_room(error)
                     self._say(f"a beat failed: {type(error).__name__}: {error}")
                 self._stopped.wait(NAP)
 

@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING
 
 from vertikal.errors import InputError
 from vertikal.node.approvals import Proposal
-from vertikal.node.audit import AuditLog
+from vertikal.node.audit import AuditLog, Fact
 from vertikal.node.federation import FederationFile
-from vertikal.node.files import private_folder
+from vertikal.node.files import DiskFull, Room, private_folder
 from vertikal.node.party_file import PartyFile
 from vertikal.node.policy import objections, offered
 from vertikal.secure.identity import Identity
@@ -45,6 +45,8 @@ class Site:
         self.store = private_folder(self.folder / self.file.store)
         self._alone = _lock(self.store)
         self.log = AuditLog(self.store / "audit.log", self.me)
+        self.room = Room(self.store)
+        self._owed: list[tuple[str, dict[str, Fact]]] = []
 
     def close(self) -> None:
         self._alone.close()
@@ -57,9 +59,13 @@ class Site:
         return ModelStore(self.store / "models")
 
     def model_of(self, digest: str) -> Manifest | None:
-        """The stored shard of the job with this digest, if there is one."""
-        found = [one for one in self.models.versions() if one.facts.get("job") == digest]
+        """The newest stored shard of the job with this digest, if there is one."""
+        found = self.models_of(digest)
         return found[-1] if found else None
+
+    def models_of(self, digest: str) -> list[Manifest]:
+        """All stored shards of this job; more than one if its runs were broken off late."""
+        return [one for one in self.models.versions() if one.facts.get("job") == digest]
 
     @property
     def budget(self) -> BudgetFile | None:
@@ -76,7 +82,7 @@ class Site:
     def note(self, event: str, record: Record, words: str = "") -> None:
         """Write an event of a job to the audit log."""
         proposal = record.proposal
-        self.log.record(
+        self._record(
             event,
             job=record.number,
             digest=record.digest,
@@ -91,7 +97,26 @@ class Site:
         for entry in (entry for ledger in ledgers for entry in ledger.entries()):
             key = f"{entry.disclosure.name} to {entry.receiver}"
             sent[key] = sent.get(key, 0) + entry.bytes
-        self.log.record("sent", what=what, digest=digest, bytes=sent)
+        self._record("sent", what=what, digest=digest, bytes=sent)
+
+    def _record(self, event: str, **facts: Fact) -> None:
+        """Write to the audit log; what a full disk keeps out of it is owed."""
+        try:
+            self.log.record(event, **facts)
+        except DiskFull:
+            self._owed.append((event, facts))
+            raise
+
+    def has_room(self) -> bool:
+        """Whether the store has room, once what is owed to the audit log is in it."""
+        try:
+            while self.room.regained() and self._owed:
+                event, facts = self._owed[0]
+                self.log.record(event, **facts)
+                del self._owed[0]
+        except DiskFull:
+            self.room.full = True
+        return not self.room.full
 
     def note_refusal(self, sender: str, words: str) -> None:
         """Write to the audit log what somebody asked for and did not get."""
@@ -103,7 +128,9 @@ class Site:
             raise InputError(objection)
 
     def columns(self, proposal: Proposal) -> tuple[str, ...]:
-        """This party's features that a job uses."""
+        """This party's features that a job uses; none of a dealer without data."""
+        if proposal.job.parties[self.me].table is None:
+            return ()
         return offered(self.file, proposal)[1]
 
 

@@ -161,6 +161,7 @@ class ModelStore:
                 json.loads(files[SHARD]),
                 kind,
                 dec_hook=lambda _, place: arrays[place["array"]],
+                str_keys=True,  # as JSON has them, also where they were numbers
             )
             preparation = (
                 msgspec.json.decode(files[PREPARATION], type=Preparation)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vertikal.errors import InputError
+from vertikal.node.approvals import AHEAD
 from vertikal.node.jobs import Record
 from vertikal.node.policy import objections
 from vertikal.node.programs import program_named
@@ -22,6 +23,7 @@ _ROUND = 0.02
 
 _DOES = {
     "fdskl": "a kernel machine by random features (FDSKL)",
+    "avfkam": "a kernel machine for the AUC, on pairs of rows (AVFKAM)",
     "admm": "a linear machine by ADMM sharing",
 }
 
@@ -37,6 +39,8 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
         state = "; ".join([f"running: {run.report.stage}", *waits])
     elif state == "approved by all" and waits:
         state = "waits: " + "; ".join(waits)
+    elif record.open and record.leads(service.me):
+        state = "; ".join([state, *_clocks(service, record)])
     report = run.report if run is not None else None
     return {
         "number": record.number,
@@ -59,6 +63,18 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
     }
 
 
+def _clocks(service: Service, record: Record) -> list[str]:
+    """Whose clock is so far behind that it refuses what this party submits."""
+    waiting = [name for name in record.proposal.job.names if not record.verdict(name)]
+    leads = {name: entry[2] for name, entry in service.council.beats.items() if name in waiting}
+    return [
+        f"the clock of {service.me} is {-lead:.0f} s ahead of that of {name}, which refuses it; "
+        "set them right, cancel this job and submit it again"
+        for name, lead in leads.items()
+        if lead < -AHEAD
+    ]
+
+
 def describe(service: Service, record: Record) -> str:
     """All that an owner should know before it approves."""
     proposal, job, me = record.proposal, record.proposal.job, service.me
@@ -71,7 +87,8 @@ def describe(service: Service, record: Record) -> str:
         "",
         "What is computed",
         f"  {_DOES.get(job.algorithm, job.algorithm)}, with {', '.join(job.names)};",
-        f"  {proposal.submitter} holds the labels. Settings: "
+        f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
+        "labels. Settings: "
         + (", ".join(f"{key} = {value}" for key, value in job.settings.items()) or "all defaults"),
     ]
     if job.secret_seed is not None:
@@ -79,13 +96,7 @@ def describe(service: Service, record: Record) -> str:
     lines += ["", f"Your columns ({me})", *_columns(service, record)]
     lines += ["", "Who learns what"]
     lines += [f"  {one.what}: {one.learns}" for one in program.learns(settings)]
-    lines.append(
-        "  ids: every party learns which of its own rows all parties have, and how many there are"
-    )
-    lines.append(
-        f"  predictions: {job.leader} may ask for predictions of ids it names; you learn which "
-        f"ids, up to {service.site.policy.predictions_per_day} rows a day"
-    )
+    lines += _ids(service, record)
     lines += ["", "What it costs, at most", *_cost(service, record)]
     lines += ["", "Decisions"]
     for name in job.names:
@@ -100,8 +111,34 @@ def describe(service: Service, record: Record) -> str:
     return "\n".join(lines)
 
 
+def _ids(service: Service, record: Record) -> list[str]:
+    job = record.proposal.job
+    most = service.site.policy.predictions_per_day
+    if job.bare_dealer == service.me:
+        return [
+            "  ids: you learn how many rows the others have in common, and no id",
+            f"  predictions: {job.leader} may ask for predictions of ids; you learn how many, up "
+            f"to {most} rows a day",
+        ]
+    lines = [
+        "  ids: every party learns which of its own rows all parties have, and how many there are",
+        f"  predictions: {job.leader} may ask for predictions of ids it names; you learn which "
+        f"ids, up to {most} rows a day",
+    ]
+    if job.bare_dealer is not None:
+        lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
+    return lines
+
+
 def _columns(service: Service, record: Record) -> list[str]:
     part = record.proposal.job.parties[service.me]
+    if part.table is None:
+        helper = record.proposal.job.program_settings().assistants()[0]
+        names = ", ".join((*record.proposal.job.label_parties, helper))
+        return [
+            f"  none: you are the dealer, and send random masks to {names}",
+            *(f"  against your policy: {words}" for words in objections_of(service, record)),
+        ]
     try:
         columns = record.columns or service.site.columns(record.proposal)
     except InputError as error:

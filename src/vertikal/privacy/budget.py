@@ -46,7 +46,7 @@ class BudgetFile:
         """A new file with a total of (ε, δ); refuses to replace one that is there."""
         check_budget(epsilon, delta)
         try:
-            with open(path, "xb") as file:
+            with open(path, "xb", opener=_private) as file:
                 file.write(msgspec.json.encode(_Content(epsilon, delta)))
         except FileExistsError:
             raise InputError(
@@ -84,14 +84,16 @@ class BudgetFile:
             if _mu(after) > mu_of(content.epsilon, content.delta) * (1 + 1e-8):
                 spent = epsilon_of(_mu(content), content.delta)
                 wanted = epsilon_of(_mu(after), content.delta)
+                earlier = sum(bool(job) and entry.job == job for entry in content.entries)
+                runs = f" ({earlier} earlier runs of it are charged)" if earlier else ""
                 raise BudgetSpent(
                     f"{party}: budget file {str(self.path)!r} allows epsilon {content.epsilon:g} "
-                    f"at delta {content.delta:g}, {spent:.4g} is spent and this job would make it "
-                    f"{wanted:.4g}; {_remedy(content)}"
+                    f"at delta {content.delta:g}, {spent:.4g} is spent and this job{runs} would "
+                    f"make it {wanted:.4g}; {_remedy(content)}"
                 )
             # Written beside and moved over, so that a crash leaves the old file or the new one.
             fresh = self.path.with_name(self.path.name + ".new")
-            with open(fresh, "wb") as file:
+            with open(fresh, "wb", opener=_private) as file:
                 file.write(msgspec.json.encode(after))
                 file.flush()
                 os.fsync(file.fileno())
@@ -118,7 +120,8 @@ class BudgetFile:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """One job at a time: two that start together must not both see the same rest."""
-        with open(self.path.with_name(self.path.name + ".lock"), "wb") as lock:
+        name = self.path.with_name(self.path.name + ".lock")
+        with open(name, "wb", opener=_private) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -129,6 +132,11 @@ def _remedy(content: _Content) -> str:
     epsilon = math.floor(1000 * epsilon_of(math.sqrt(left), content.delta)) / 1000
     asked = f"ask for epsilon {epsilon:g} or less at that delta, or " if epsilon else ""
     return asked + "let the owner make a file with a larger total"
+
+
+def _private(path: str, flags: int) -> int:
+    """As `open` does, for the owner only."""
+    return os.open(path, flags, 0o600)
 
 
 def _mu(content: _Content) -> float:

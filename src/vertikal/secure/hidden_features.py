@@ -6,19 +6,20 @@ dealer serve until it says that there are no more. What remains of the cosines i
 party, under a mask Y that helper and dealer know; neither of the two says anything by itself.
 
 The helper counts what it opens: no row takes part in more forward products than was agreed, and no
-adjoint product is about fewer rows than was agreed, since either would hand over features.
+adjoint product is about fewer rows than was agreed, since either would hand over features. With a
+`Tally` it counts over all runs of a job, with those that were broken off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import MeshError, SecrecyError
+from vertikal.errors import MeshError, PassesUsedUp, SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
@@ -60,6 +61,16 @@ class Agreed:
     """Bits of full scale that a forward product opens; the rest is the helper's noise."""
 
 
+class Tally(Protocol):
+    """What a helper opened in all runs of one job so far; it outlives the helper's process."""
+
+    def entries(self) -> list[Array]:
+        """One per forward product: how many vectors, then the rows if they were not all."""
+
+    def add(self, entry: Array) -> None:
+        """Book one more, for good before it returns."""
+
+
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the label party tells helper and dealer before each product; no ``kind``: no more."""
 
@@ -86,12 +97,16 @@ class HiddenFeatures:
         dealing: Dealing | None,
         agreed: Agreed,
         booked: Booked,
+        tally: Tally | None = None,
     ) -> None:
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
         self._fixed = FixedPoint(Ring(agreed.word_bits))
         self._tag = f"hidden/{roles.owner}/{roles.session}/request"
         self._opened = np.zeros(agreed.rows, np.int64)  # at H: forward products by row
+        self._tally = tally if mesh.me == roles.helper else None
+        for entry in self._tally.entries() if self._tally else ():
+            self._opened[entry[1:] if len(entry) > 1 else slice(None)] += entry[0]
         if dealing is not None:
             shape = (agreed.rows, agreed.width)
             self._product = PrivateProduct(
@@ -105,6 +120,11 @@ class HiddenFeatures:
     def nbytes(self) -> int:
         """Bytes that this role keeps."""
         return self._product.nbytes if self._mesh.me in self._roles.names else 0
+
+    @property
+    def opened(self) -> int:
+        """H: forward products that the row which took part in most took part in."""
+        return int(self._opened.max(initial=0))
 
     def add(self, phases: Array) -> None:
         """Every party: the next block of rows, with its own phases, which are overwritten."""
@@ -184,12 +204,15 @@ class HiddenFeatures:
         """H: refuse what would open more than was agreed, before anything is computed."""
         me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
         if request.kind == "forward":
-            self._opened[slice(None) if rows is None else np.unique(rows)] += request.outputs
-            if self._opened.max() > agreed.most_passes:
-                raise SecrecyError(
-                    f"{me}: {owner} asked for forward pass {self._opened.max()} over a row; "
+            which = np.empty(0, np.int64) if rows is None else np.unique(rows)
+            self._opened[slice(None) if rows is None else which] += request.outputs
+            if self.opened > agreed.most_passes:
+                raise PassesUsedUp(
+                    f"{me}: {owner} asked for forward pass {self.opened} over a row; "
                     f"{agreed.most_passes} were agreed (max_passes), and nothing was opened"
                 )
+            if self._tally is not None:
+                self._tally.add(np.concatenate(([request.outputs], which)).astype(np.int64))
         distinct = agreed.rows if rows is None else len(np.unique(rows))
         if request.kind == "adjoint" and distinct < agreed.fewest_rows:
             raise SecrecyError(

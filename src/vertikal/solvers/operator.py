@@ -36,6 +36,8 @@ class FeatureOperator(ABC):
 
     rows: int
     width: int
+    most_forward: int | None = None
+    """Forward products with one vector that it still offers; None: any number."""
 
     @abstractmethod
     def forward(

@@ -1,0 +1,169 @@
+"""Every program and every level of disclosure, from ids to predictions through services."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.node.services import trio
+from tests.node.worlds import NAMES, RULE, lay_out, write_job
+from vertikal.algorithms.admm_shard import AdmmShard
+from vertikal.algorithms.shard import Shard
+from vertikal.algorithms.watch import auc
+from vertikal.cli import main
+from vertikal.node import service, stages
+from vertikal.node.shard_file import read_shard
+
+ROWS = 150
+IDS = tuple(str(number) for number in range(1000, 1000 + ROWS))
+HTTP = '\n[http]\nlisten = "127.0.0.1:0"\ntoken_file = "token"\n'
+
+AVFKAM = 'algorithm = "avfkam"'
+TWO = 'label = "default"'
+DSG = 'solver = "dsg"\nsamples = 32\nfeatures = 8\nsteps = 60\ndisclosure = "open"\n'
+SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iterations = 60\npenalty = 0.01\n'
+
+JOBS = {
+    "fdskl": {"settings": 'disclosure = "open"'},
+    "fdskl values": {"settings": 'disclosure = "values"\nvalue_bits = 20'},
+    "fdskl sealed": {"settings": 'disclosure = "sealed"\n' + SEALED.format("square")},
+    "avfkam": {"top": AVFKAM, "settings": 'disclosure = "open"'},
+    "avfkam values": {"top": AVFKAM, "settings": 'disclosure = "values"\nvalue_bits = 20'},
+    "avfkam sealed": {
+        "top": AVFKAM,
+        "settings": 'disclosure = "sealed"\n' + SEALED.format("square"),
+    },
+    "avfkam, two label parties": {"top": AVFKAM, "settings": 'disclosure = "open"', "bank": TWO},
+    "avfkam sync": {"top": AVFKAM, "settings": DSG + 'schedule = "sync"', "bank": TWO},
+    "avfkam async": {"top": AVFKAM, "settings": DSG + 'schedule = "async"', "bank": TWO},
+    "admm": {"top": 'algorithm = "admm"', "settings": "max_rounds = 60"},
+    "admm kernel": {
+        "top": 'algorithm = "admm"',
+        "settings": 'kernel = "gaussian"\nbandwidth = 2.0\nmax_rounds = 60',
+    },
+}
+EXACT = {"fdskl", "avfkam", "avfkam, two label parties", "avfkam sync", "admm", "admm kernel"}
+"""Jobs that give the same numbers whenever they run with the same secrets."""
+LOG_ODDS = {name for name in JOBS if "sealed" not in name}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    root = tmp_path_factory.mktemp("programs")
+    everything = ("open", "values", "sealed")
+    many = "predictions_per_day = 100000\n" + RULE
+    policy = {"lender": HTTP, "bank": many, "shop": many}
+    lay_out(root, ROWS, policy, everything, labelled=("lender", "bank"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service, "BEAT", 0.2)
+        with trio(root) as three:
+            yield three
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """By party: the table and the labels that its program was given, in the common order."""
+    found = {}
+    real = stages._learn
+
+    def learn(bench, table, labels, preparation):
+        found[bench.site.me] = (table, labels)
+        real(bench, table, labels, preparation)
+
+    monkeypatch.setattr(stages, "_learn", learn)
+    return found
+
+
+def from_files(world, prepared, folder):
+    """`vertikal run` on the same rows in the same order, and its predictions of them."""
+    text = (world.root / "lender" / "credit.toml").read_text()
+    for name, (table, labels) in prepared.items():
+        columns, titles = [table.block(slice(None))], list(table.columns)
+        if labels is not None:
+            columns, titles = [*columns, labels.targets], [*titles, "default"]
+        np.savetxt(
+            folder / f"{name}.csv",
+            np.hstack(columns),
+            "%.17g",
+            ",",
+            header=",".join(titles),
+            comments="",
+        )
+        text = text.replace(
+            f'[parties.{name}]\ntable = "people"',
+            f'[parties.{name}]\ntable = "{name}.csv"\ntest = "{name}.csv"',
+        )
+    (folder / "job.toml").write_text(text)
+    out = folder / "out"
+    done = CliRunner().invoke(
+        main, ["run", str(folder / "job.toml"), "--mesh", "local", "--out", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    return out, np.loadtxt(out / "predictions.csv", skiprows=1)
+
+
+def over_http(world, model):
+    lender = world["lender"]
+    token = (world.root / "lender" / "token").read_text().strip()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{lender._endpoint.port}/predict",
+        json.dumps({"model": model, "ids": IDS[:3]}).encode(),
+        {"Authorization": f"Bearer {token}"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["scores"]
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_path, kind):
+    write_job(world.root, directions=64, **JOBS[kind])
+    digest = world.submit().digest
+    world.done(digest)
+    scores = world["lender"].predict("credit", IDS, None, None)
+    assert {one["status"] for one in scores} == {"ok"}
+    assert all(("probability" in one) == (kind in LOG_ODDS) for one in scores)
+    values = np.array([one["value"] for one in scores])
+    over = over_http(world, "credit")
+    np.testing.assert_allclose([one["value"] for one in over], values[:3], atol=1e-2)
+
+    out, expected = from_files(world, prepared, tmp_path)
+    positive = prepared["lender"][1].targets[:, 0] > 0
+    theirs = auc(expected, positive)
+    assert theirs > 0.65
+    # The same people in another order.
+    mine = auc(values, labels_by_id(world))
+    if kind in EXACT:
+        np.testing.assert_allclose(np.sort(values), np.sort(expected), atol=1e-9)
+        assert mine == pytest.approx(theirs, abs=1e-12)
+        for name in NAMES:
+            assert same(world, name, read_shard(out / f"{name}.shard"))
+    else:
+        assert mine == pytest.approx(theirs, abs=0.05)
+
+
+def labels_by_id(world):
+    rows = np.loadtxt(world.root / "lender" / "people.csv", delimiter=",", skiprows=1)
+    found = {str(int(row[0])): row[-1] > 0 for row in rows}
+    return np.array([found[one] for one in IDS])
+
+
+def same(world, name, expected):
+    kind = AdmmShard if isinstance(expected, AdmmShard) else Shard
+    found = world[name].site.models.load("credit", kind).shard
+    if expected.coefficients is None:
+        return found.coefficients is None and found.seed == expected.seed
+    return found.coefficients.tobytes() == expected.coefficients.tobytes()
+
+
+def test_words_for_the_owner(world):
+    write_job(world.root, directions=64, **JOBS["avfkam sync"])
+    digest = world.submit().digest
+    world.done(digest)
+    number = world.record("shop", digest).number
+    text = world["shop"].answer({"command": "show", "number": number})["text"]
+    assert "a kernel machine for the AUC, on pairs of rows (AVFKAM)" in text
+    assert "lender and bank hold the labels" in text
