@@ -65,6 +65,7 @@ def run(keepers, label_parties=("a",), cut=None, **changes):
             "disclosure": "values",
             "max_passes": PASSES,
             "tolerance": 1e-12,
+            "value_bits": 28,
             **changes,
         }
     )

@@ -17,7 +17,17 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
 MATHEMATICS = {"kernels", "losses", "solvers", "data"}
-SYSTEM = {"booked_mesh", "clock", "keeping", "version", "mesh", "secure", "party", "privacy"}
+SYSTEM = {
+    "blas",
+    "booked_mesh",
+    "clock",
+    "keeping",
+    "version",
+    "mesh",
+    "secure",
+    "party",
+    "privacy",
+}
 TOP = MATHEMATICS | SYSTEM | {"algorithms", "baselines"}
 ANYTHING = {""}
 
@@ -25,6 +35,7 @@ ANYTHING = {""}
 # of a layer; the empty prefix opens everything.
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "blas": set(),
     "clock": set(),
     "version": set(),
     # The arithmetic of the ring is how a feature map writes its numbers; it hides nothing.
@@ -36,7 +47,7 @@ ARROWS: dict[str, set[str]] = {
     "solvers": {"kernels", "losses"},
     "secure": {"mesh"},
     "privacy": MATHEMATICS | {"secure.ring"},
-    "baselines": MATHEMATICS | {"secure.ring"},
+    "baselines": MATHEMATICS | {"blas", "secure.ring"},
     "booked_mesh": {"mesh", "privacy"},
     "keeping": set(),
     "party": {"booked_mesh", "clock", "keeping", "mesh", "secure", "data", "privacy"},
