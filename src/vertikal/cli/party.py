@@ -29,8 +29,10 @@ def start(file: Path) -> None:
     was.
     """
     began = time.monotonic()
+    from vertikal.node.memory import share_one_arena
     from vertikal.node.service import Service
 
+    share_one_arena()
     stopped = threading.Event()
 
     def stop(_: int, __: FrameType | None) -> None:

@@ -75,8 +75,14 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def load(cls, path: Path) -> Job:
         """The job in this file, its settings checked."""
-        job: Job = read_toml(path, cls, "job file")
+        job = cls.read_unchecked(path)
         job.check()
+        return job
+
+    @classmethod
+    def read_unchecked(cls, path: Path) -> Job:
+        """The same for a service to check, without the libraries of the programs."""
+        job: Job = read_toml(path, cls, "job file")
         return job
 
     def check(self) -> None:

@@ -22,6 +22,7 @@ from vertikal.node.checkpoints import Checkpoints
 from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull, disk_error, is_full, private_folder
 from vertikal.node.jobs import Record
+from vertikal.node.memory import release_memory
 from vertikal.node.progress import Report, Reporter
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
@@ -75,6 +76,9 @@ class Run:
             self._take_part()
         except BaseException as caught:
             error = caught
+        with self._lock:
+            self._mesh = None
+        release_memory()
         self._ended(self, error)
 
     def _take_part(self) -> None:
