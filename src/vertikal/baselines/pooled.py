@@ -16,13 +16,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
 from vertikal.blas import one_blas_thread
 from vertikal.data.prepare import SCALES, Scaling, check_columns, learn_scaling
@@ -31,7 +31,7 @@ from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.spectral import Kernel, kernel_named
-from vertikal.losses.pointwise import LOSSES, loss_named
+from vertikal.losses.pointwise import loss_named
 from vertikal.solvers.exact import (
     Problem,
     automatic_penalty,
@@ -46,16 +46,7 @@ FEATURES = ("phases", "float32")
 RING_BITS = (8, 16, 32)
 
 
-def _estimates_probabilities(estimator: PooledKernelClassifier) -> bool:
-    if estimator.loss == "smooth_hinge":
-        raise AttributeError(
-            "predict_proba needs loss='logistic' or 'square', got 'smooth_hinge'; or wrap the "
-            "estimator in sklearn.calibration.CalibratedClassifierCV"
-        )
-    return True
-
-
-class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
+class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     """A kernel classifier on columns that lie in one place. Several classes: one against the rest.
 
     Parameters
@@ -119,13 +110,7 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, ensure_all_finite=False, ensure_min_samples=2, **options)
         check_classification_targets(y)
         weights = _weights(sample_weight, X)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(
-                f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}"
-            )
-        wanted = np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.array([1])
-        targets = np.where(numbers[:, None] == wanted, 1.0, -1.0)  # (rows, outputs)
+        targets = self._targets(self._number_classes(y))
         self._check_parameters()
         table = self._table(X)
         check_columns(table, varying=True)
@@ -139,29 +124,6 @@ class PooledKernelClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """f(x): (rows,) for two classes, positive for the second; else (rows, classes)."""
-        values = self._decide(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> Array:
-        """The class of each row."""
-        values = self._decide(X)
-        best = (values[:, 0] > 0).astype(int) if len(self.classes_) == 2 else values.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    @available_if(_estimates_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities (rows, classes)."""
-        chances = LOSSES[self.loss].probability(self._decide(X))
-        if chances is None:
-            raise AttributeError(f"loss {self.loss!r} estimates no probabilities")
-        if len(self.classes_) == 2:
-            return np.concatenate((1 - chances, chances), axis=1)
-        total = chances.sum(axis=1, keepdims=True)
-        even = np.full_like(chances, 1 / chances.shape[1])
-        return np.asarray(np.divide(chances, total, out=even, where=total > 0))
 
     def _train(self, table: Table, targets: Array, weights: Array) -> None:
         kernel, loss = kernel_named(self.kernel), loss_named(self.loss, regression=False)
