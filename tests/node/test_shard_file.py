@@ -13,12 +13,13 @@ from vertikal.algorithms.admm_settings import AdmmSettings
 from vertikal.algorithms.admm_shard import AdmmShard
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard, Training
+from vertikal.algorithms.shard import Moment, Shard, Training
 from vertikal.clock import Stage
 from vertikal.data.prepare import Scaling
 from vertikal.errors import InputError
 from vertikal.node.account import Account, read_account, write_account
 from vertikal.node.shard_file import read_shard, write_shard
+from vertikal.node.store import ModelStore
 from vertikal.privacy.ledger import Disclosure, Entry
 
 
@@ -50,6 +51,18 @@ def test_a_shard_comes_back_bit_for_bit(tmp_path, changes):
     assert came.landmarks.keys() == sent.landmarks.keys()
     for owner, points in sent.landmarks.items():
         np.testing.assert_array_equal(came.landmarks[owner], points)
+
+
+def test_what_is_stored_does_not_depend_on_how_long_it_took(tmp_path):
+    store, digests = ModelStore(tmp_path / "models"), set()
+    for seconds in (0.1, 0.2):
+        curve = [Moment(seconds, 1, 1, 0.0)]
+        sent = shard(training=Training(moments=curve))
+        write_shard(sent, tmp_path / f"{seconds}.shard")
+        digests.add(store.save("credit", sent).digest)
+        assert sent.training.moments == curve
+    assert (tmp_path / "0.1.shard").read_bytes() == (tmp_path / "0.2.shard").read_bytes()
+    assert len(digests) == 1
 
 
 def test_every_algorithm_has_its_shards(tmp_path):

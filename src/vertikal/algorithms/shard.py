@@ -7,7 +7,7 @@ same numbers never lie in two places.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,3 +76,10 @@ class Shard:
     def learned(self) -> bool:
         """Whether this party holds coefficients, or its share of them."""
         return self.coefficients is not None or self.coefficient_share is not None
+
+
+def lasting(shard: Any) -> Any:
+    """What is stored of a shard: without the times of its run, which no two runs share."""
+    if not isinstance(shard, Shard):
+        return shard
+    return replace(shard, training=replace(shard.training, moments=[]))

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from vertikal.algorithms.admm_shard import AdmmShard
-from vertikal.algorithms.shard import Shard
+from vertikal.algorithms.shard import Shard, lasting
 from vertikal.errors import InputError
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Shard, AdmmShard)}
@@ -33,7 +33,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def write_shard(shard: Any, path: Path) -> None:
     """Write a shard; an older one of this name is replaced."""
-    packed = msgspec.Raw(msgspec.msgpack.encode(shard, enc_hook=_packed))
+    packed = msgspec.Raw(msgspec.msgpack.encode(lasting(shard), enc_hook=_packed))
     content = msgspec.msgpack.encode(_File(type(shard).__name__, packed))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)

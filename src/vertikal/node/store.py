@@ -29,6 +29,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 
+from vertikal.algorithms.shard import lasting
 from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.node import golden
@@ -98,7 +99,7 @@ class ModelStore:
         """
         folder = private_folder(self._folder / _checked(name))
         _sweep(folder)
-        files = _files_of(shard, preparation)
+        files = _files_of(lasting(shard), preparation)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
             fresh.mkdir(mode=0o700)
