@@ -290,6 +290,10 @@ def test_a_chain_ends_where_it_comes_back_or_leaves():
     )
     round_trip = {"b": standing("up", to_c), "c": standing("up", (Waiting("b", "w", 1.0),))}
     assert chain("a", wait, round_trip).count("waits for") == 3
+    # Frozen, b has told of a wait that may have ended long ago: that it is frozen is what counts.
+    frozen = {"b": standing("silent", to_me), "c": standing("up")}
+    assert chain("a", wait, frozen).count("waits for") == 1
+    assert "b is connected but silent for" in chain("a", wait, frozen)
 
 
 def test_the_standing_of_a_pair():

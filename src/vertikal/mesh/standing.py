@@ -66,10 +66,13 @@ def standing_of(pair: Pair, now: float, silence: float) -> Standing:
 
 
 def chain(me: str, wait: Wait, standings: Mapping[str, Standing]) -> str:
-    """Who waits for whom, from my wait on: 'a waits for b (…); b waits for c (…); c was …'."""
+    """Who waits for whom, from my wait on: 'a waits for b (…); b waits for c (…); c was …'.
+
+    What a party that is silent or cut off once waited for is no news, and not followed.
+    """
     links = [f"{me} waits for {wait.peer} ({wait.what})"]
     name, seen = wait.peer, {me}
-    while name not in seen and standings[name].waits:
+    while name not in seen and standings[name].link == "up" and standings[name].waits:
         seen.add(name)
         theirs = standings[name].waits[0]
         links.append(
