@@ -76,7 +76,8 @@ class Rank:
         self._line.send({"number": number, "call": call, **details})
         message = answer.get(timeout=300.0)
         if "error" in message:
-            raise getattr(errors, message["error"])(message["words"])
+            kind, words = getattr(errors, message["error"]), message["words"]
+            raise kind.of(message["peer"], words) if "peer" in message else kind(words)
         return message["result"]
 
     def _listen(self) -> None:
@@ -99,6 +100,10 @@ class RankEnd(Mesh):
         return wire.read(
             io.BytesIO(self._rank.ask("get", from_=from_, tag=tag, timeout=timeout)).read
         )
+
+    def excuse(self, name: str) -> None:
+        super().excuse(name)
+        self._rank.ask("excuse", name=name)
 
     def close(self) -> None:
         self._rank.ask("close")
@@ -203,6 +208,9 @@ class Server:
         prefix, body = self._mesh._get(from_, tag, timeout).buffers()
         return prefix + bytes(body)
 
+    def excuse(self, name: str) -> None:
+        self._mesh.excuse(name)
+
     def close(self) -> None:
         self._mesh.close()
 
@@ -219,8 +227,10 @@ def main() -> None:
         try:
             line.send({"number": number, "result": getattr(server, call)(**details)})
         except errors.VertikalError as error:
-            kind = type(error).__name__
-            line.send({"number": number, "error": kind, "words": str(error)})
+            answer = {"number": number, "error": type(error).__name__, "words": str(error)}
+            if isinstance(error, errors.PeerStopped):
+                answer["peer"] = error.peer
+            line.send(answer)
 
     while (message := line.recv()) is not None:
         if message["call"] in ("open", "stop"):
