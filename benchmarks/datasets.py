@@ -70,7 +70,7 @@ def phishing(seed: int = 0) -> Split:
 
 def default_credit(seed: int = 0) -> Split:
     """3:1, by a seeded draw."""
-    with lzma.open(_file("default-credit/UCI_Credit_Card.csv.xz")) as file:
+    with lzma.open(data_file("default-credit/UCI_Credit_Card.csv.xz")) as file:
         frame = pd.read_csv(file)
     y = np.where(frame.pop("default.payment.next.month") > 0, 1.0, -1.0)
     return _cut("default-credit", frame.drop(columns="ID").to_numpy(float), y, seed)
@@ -80,7 +80,7 @@ def sector(label: int) -> Split:
     """One class against the rest, sparse; its own test file."""
     parts: list[Any] = []
     for path in ("sector/sector.scale.xz", "sector/sector.t.scale.xz"):
-        with lzma.open(_file(path)) as file:
+        with lzma.open(data_file(path)) as file:
             X, labels = load_svmlight_file(file, n_features=55197)
         parts += [X, np.where(labels == label, 1.0, -1.0)]
     return Split("sector", *parts)
@@ -122,6 +122,18 @@ def _idx(name: str, *shape: int) -> Array:
     return np.frombuffer(content, np.uint8, offset=len(head)).reshape(shape)
 
 
+def movielens(name: str) -> tuple[Array, int, int]:
+    """(user, item) pairs of MovieLens 100k or 1M, and how many of each there are."""
+    if name == "100k":
+        with lzma.open(data_file("movielens-100k/u.data.xz")) as file:
+            frame = pd.read_csv(file, sep="\t", header=None, names=["user", "item", "r", "t"])
+    else:
+        with lzma.open(data_file("movielens-1m/ratings.csv.xz")) as file:
+            frame = pd.read_csv(file).rename(columns={"movie": "item"})
+    users, items = (pd.factorize(frame[column], sort=True)[0] for column in ("user", "item"))
+    return np.stack((users, items), axis=1), users.max() + 1, items.max() + 1
+
+
 def _with_test_file(name: str, train: str, test: str, columns: int) -> Split:
     return Split(name, *_svmlight(train, columns), *_svmlight(test, columns))
 
@@ -132,12 +144,13 @@ def _cut(name: str, X: Array, y: Array, seed: int) -> Split:
 
 
 def _svmlight(path: str, columns: int) -> tuple[Array, Array]:
-    with lzma.open(_file(path)) as file:
+    with lzma.open(data_file(path)) as file:
         X, y = load_svmlight_file(file, n_features=columns)
     return X.toarray(), np.where(y > 0, 1.0, -1.0)
 
 
-def _file(path: str) -> Path:
+def data_file(path: str) -> Path:
+    """A file of the data folder; the benchmark ends where it is absent."""
     file = FOLDER / path
     if not file.exists():
         raise SystemExit(f"{path} is not in the data folder; set VERTIKAL_DATA to where it lies")

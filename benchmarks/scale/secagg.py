@@ -16,8 +16,8 @@ import resource
 
 import numpy as np
 
+from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, alternating, arguments, median, seconds
-from benchmarks.papers.fedcfk.tables import load
 from vertikal.algorithms.client_gram import secure_gram
 from vertikal.secure.neighbours import plan
 from vertikal.secure.ring import Ring
@@ -30,7 +30,7 @@ def main() -> None:
     run = Benchmark(f"secagg-{options.data}", vars(options) | {"out": ""})
     if options.data == "100k":
         _hundred_clients(run, options.repeats)
-    pairs, *shape = load(options.data)
+    pairs, *shape = movielens(options.data)
     watched = np.zeros(shape, np.uint8)
     watched[tuple(pairs.T)] = 1
     watched = watched[:, : options.items]

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from vertikal.algorithms import fdskl
 from vertikal.algorithms.alignment import align
+from vertikal.blas import one_blas_thread
 from vertikal.data.preparation import learn
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
@@ -51,7 +51,7 @@ def main(root: Path, name: str) -> float:
         "version": __version__,
     }
     settings = job.program_settings()
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         nobody = Table(name, (), np.zeros((0, 0)))
         aligned = Party(mesh, nobody, labels=None, settings="", **options)
         rows = align(aligned, source.ids()).rows

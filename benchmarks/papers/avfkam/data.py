@@ -25,7 +25,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
-from benchmarks.datasets import FOLDER
+from benchmarks.datasets import data_file
 
 Array = npt.NDArray[Any]
 
@@ -92,14 +92,14 @@ def _ijcnn1() -> tuple[Any, Array]:
 def _shuttle() -> tuple[Any, Array]:
     parts = []
     for part in ("trn", "tst"):
-        with lzma.open(_file(f"shuttle/shuttle.{part}.xz")) as file:
+        with lzma.open(data_file(f"shuttle/shuttle.{part}.xz")) as file:
             parts.append(np.loadtxt(file))
     table = np.vstack(parts)
     return table[:, :-1], (table[:, -1] == 1).astype(int)
 
 
 def _susy() -> tuple[Any, Array]:
-    with lzma.open(_file("susy-30k/susy_30k.csv.xz")) as file:
+    with lzma.open(data_file("susy-30k/susy_30k.csv.xz")) as file:
         table = pd.read_csv(file).to_numpy(float)
     return table[:, 1:], table[:, 0].astype(int)
 
@@ -127,15 +127,8 @@ LOADERS: Mapping[str, Callable[[], tuple[Any, Array]]] = {
 def _svmlight(columns: int, *paths: str) -> tuple[Any, Array]:
     blocks, labels = [], []
     for path in paths:
-        with lzma.open(_file(path)) as file:
+        with lzma.open(data_file(path)) as file:
             X, y = load_svmlight_file(file, n_features=columns)
         blocks.append(X)
         labels.append(y)
     return sparse.vstack(blocks).tocsr(), np.concatenate(labels)
-
-
-def _file(path: str) -> Any:
-    file = FOLDER / path
-    if not file.exists():
-        raise SystemExit(f"{path} is not in the data folder; set VERTIKAL_DATA to where it lies")
-    return file

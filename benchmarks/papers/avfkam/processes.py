@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from vertikal.algorithms import avfkam
 from vertikal.algorithms.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.shard import Training
+from vertikal.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.network import NetworkMesh
 from vertikal.node.federation import FederationFile, entry_of
@@ -158,7 +158,7 @@ def _train(
     mesh: NetworkMesh, block: Any, labels: Labels, settings: AvfkamSettings, pace: Pace
 ) -> Result:
     columns = tuple(str(i) for i in range(block.shape[1]))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         party = Party(
             mesh,
             Table(mesh.me, columns, block),

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from benchmarks import datasets
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.shaping import Links, Profile
 from vertikal.algorithms.gram import GramSettings, gram_matrix
+from vertikal.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.collectives import SHAPES
 from vertikal.mesh.network import NetworkMesh
@@ -154,7 +154,7 @@ def main() -> None:
     identities = {name: Identity.create(name) for name in (f"p{i:02}" for i in range(max(counts)))}
     bench = Benchmark(NAME, vars(options) | {"out": "", "data": "a9a", "ring bits": 32})
     seconds: dict[str, dict[str, dict[int, float]]] = {}
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         for profile in PROFILES:
             lines = seconds[profile.name] = {shape: {} for shape in SHAPES}
             for count in counts:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, arguments
-from benchmarks.papers.fedcfk.tables import load
 from vertikal.algorithms.fedcfk import ServerKernel
 from vertikal.reporting.svg import Series, line_chart
 
@@ -27,7 +27,7 @@ def main() -> None:
         f"fedcfk-figure1-{options.data}",
         {"rounds": options.rounds, "shares": SHARES, "every": options.every, "seed": 0},
     )
-    pairs, users, items = load(options.data)
+    pairs, users, items = movielens(options.data)
     rated = sparse.csr_array((np.ones(len(pairs), np.int64), tuple(pairs.T)), (users, items))
     true = ServerKernel(items)
     true.improve((rated.T @ rated).toarray())

@@ -10,32 +10,18 @@ open here: the secure sum is the same bit for bit (tests); its time is in `bench
 
 from __future__ import annotations
 
-import lzma
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from benchmarks.datasets import _file
+from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, arguments
 from vertikal.algorithms.fedcfk import ServerKernel, scores
 
 Array = npt.NDArray[Any]
 SHARES = (1.0, 0.9, 0.7, 0.5, 0.3)
 CUT = 100
-
-
-def load(name: str) -> tuple[Array, int, int]:
-    """(user, item) pairs and how many of each there are."""
-    if name == "100k":
-        with lzma.open(_file("movielens-100k/u.data.xz")) as file:
-            frame = pd.read_csv(file, sep="\t", header=None, names=["user", "item", "r", "t"])
-    else:
-        with lzma.open(_file("movielens-1m/ratings.csv.xz")) as file:
-            frame = pd.read_csv(file).rename(columns={"movie": "item"})
-    users, items = (pd.factorize(frame[column], sort=True)[0] for column in ("user", "item"))
-    return np.stack((users, items), axis=1), users.max() + 1, items.max() + 1
 
 
 def measures(values: Array, train: Array, test: Array) -> tuple[float, float, float]:
@@ -57,7 +43,7 @@ def measures(values: Array, train: Array, test: Array) -> tuple[float, float, fl
 def main() -> None:
     options = arguments(__doc__ or "", data="100k", draws=10, penalty=0.1)
     run = Benchmark(f"fedcfk-tables-{options.data}", vars(options) | {"out": ""})
-    pairs, users, items = load(options.data)
+    pairs, users, items = movielens(options.data)
     generator = np.random.default_rng(0)
     held_out = generator.random(len(pairs)) < 0.1
     train, test = np.zeros((users, items), bool), np.zeros((users, items), bool)
