@@ -1,4 +1,7 @@
-"""Classes as targets of ±1, one against the rest, and decisions back to classes."""
+"""Classes as targets of ±1, one against the rest, and decisions back to classes.
+
+The pooled classifier and the federated ones share it; it stands in the lower of their layers.
+"""
 
 from __future__ import annotations
 
