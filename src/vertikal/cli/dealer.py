@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from vertikal.errors import InputError
 from vertikal.reporting import bytes_text
+
+if TYPE_CHECKING:
+    from vertikal.node.job import Job
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -35,10 +39,7 @@ def prepare(job: Path, out: Path) -> None:
             f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
             "dealer with 'rows' and no table"
         )
-    rows = content.parties[name].rows
-    if rows is None:
-        raise InputError.of(f"rows of {name}", "given: how many the others have", None)
-    size = write_stock(out, settings, rows)
+    size = write_stock(out, settings, _rows_of(content, name))
     click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
 
 
@@ -67,14 +68,19 @@ def join(
     settings = content.program_settings()
     if content.dealer_of(settings) != name:
         raise InputError.of("NAME", "the dealer of this job", name)
-    rows = content.parties[name].rows
     stock = None
     if correlation is not None:
         if content.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
-        if rows is None:
-            raise InputError.of(f"rows of {name}", "given: how many the others have", None)
-        stock = claim_stock(correlation, settings, rows)
+        stock = claim_stock(correlation, settings, _rows_of(content, name))
     mesh = network_mesh(content, name, federation, key, certificate)
     work(content, job.parent, mesh, None, quiet, stock)
     click.echo(f"done: dealt for {content.label_parties[0]}")
+
+
+def _rows_of(job: Job, name: str) -> int:
+    """How many rows the others have, as the job says it."""
+    rows = job.parties[name].rows
+    if rows is None:
+        raise InputError.of(f"rows of {name}", "given: how many the others have", None)
+    return rows
