@@ -16,7 +16,7 @@ from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.watch import auc
 from vertikal.errors import InputError, PeerStopped
 from vertikal.keeping import KeptTally
-from vertikal.node import council, service, stages
+from vertikal.node import council, stages
 from vertikal.node.checkpoints import SECRET, Checkpoints
 from vertikal.node.store import ModelStore
 from vertikal.privacy.budget import BudgetFile
@@ -29,8 +29,7 @@ SEAL = 'disclosure = "sealed"\n' + SEALED.format("square")
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(service, "BEAT", 0.2)
+def _quick(monkeypatch, quick_beats):
     monkeypatch.setattr(council, "pause", lambda attempts: 0.1)
 
 

@@ -12,7 +12,7 @@ from tests.node.worlds import RULE, WITH_NOTARY, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.watch import auc
 from vertikal.errors import InputError
-from vertikal.node import service, stages
+from vertikal.node import stages
 from vertikal.node.approvals import Proposal
 from vertikal.node.audit import read
 from vertikal.node.job import Job, Part
@@ -27,9 +27,7 @@ LEVELS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(service, "BEAT", 0.2)
+pytestmark = pytest.mark.usefixtures("quick_beats")
 
 
 def begin(root, level="values", names=WITH_NOTARY, **policy):

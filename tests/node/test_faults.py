@@ -20,18 +20,7 @@ from vertikal.node.approvals import Proposal, Signed
 from vertikal.node.job import Job
 from vertikal.node.messages import Asked, Beat, pack
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(service, "BEAT", 0.2)
-
-
-@pytest.fixture
-def world(tmp_path):
-    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": RULE})
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as three:
-        yield three
+pytestmark = pytest.mark.usefixtures("quick_beats")
 
 
 def endless(root):

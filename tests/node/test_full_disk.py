@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.node.services import trio
-from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from tests.node.worlds import NAMES, lay_out, until, write_job
 from vertikal.algorithms import phases
 from vertikal.algorithms.shard import Shard
-from vertikal.node import council, service
+from vertikal.node import council
 from vertikal.node.checkpoints import Checkpoints
 from vertikal.node.files import DiskFull, Room, is_full, private_folder
 from vertikal.node.store import ModelStore
@@ -42,21 +42,12 @@ class Disk:
 
 
 @pytest.fixture
-def disk(monkeypatch):
+def disk(monkeypatch, quick_beats):
     found = Disk()
     monkeypatch.setattr(os, "open", found.open)
     monkeypatch.setattr(os, "fsync", found.fsync)
-    monkeypatch.setattr(service, "BEAT", 0.2)
     monkeypatch.setattr(council, "pause", lambda attempts: 0.2)
     return found
-
-
-@pytest.fixture
-def world(tmp_path):
-    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": RULE})
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as three:
-        yield three
 
 
 def shards(world):

@@ -12,17 +12,14 @@ import pytest
 from tests.node.services import trio
 from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
 from vertikal.errors import InputError
-from vertikal.node import approvals, offers, service
+from vertikal.node import approvals, offers
 from vertikal.node.approvals import APPROVE, Proposal, Signed
 from vertikal.node.audit import read
 from vertikal.node.job import Job, Part
 from vertikal.node.messages import Answered, Asked, Begin
 from vertikal.secure.identity import Identity
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(service, "BEAT", 0.2)
+pytestmark = pytest.mark.usefixtures("quick_beats")
 
 
 @pytest.fixture

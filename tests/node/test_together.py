@@ -11,24 +11,12 @@ from tests.node.services import trio
 from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.errors import InputError
-from vertikal.node import service
 from vertikal.node.audit import read
 from vertikal.node.job import Job
 from vertikal.node.messages import Beat, Serve
 from vertikal.solvers import exact
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(service, "BEAT", 0.2)
-
-
-@pytest.fixture
-def world(tmp_path):
-    lay_out(tmp_path, rows=80, policy={"bank": RULE, "shop": RULE})
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as three:
-        yield three
+pytestmark = pytest.mark.usefixtures("quick_beats")
 
 
 def submit(world, name, directions):

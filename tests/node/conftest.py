@@ -1,0 +1,23 @@
+"""What the tests of services share: beats that do not keep a test waiting, and three services."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.node.services import trio
+from tests.node.worlds import RULE, lay_out, write_job
+from vertikal.node import service
+
+
+@pytest.fixture
+def quick_beats(monkeypatch):
+    monkeypatch.setattr(service, "BEAT", 0.2)
+
+
+@pytest.fixture
+def world(tmp_path, quick_beats):
+    """Lender, bank and shop, who approve by rule, and a small open job at the lender."""
+    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as three:
+        yield three
