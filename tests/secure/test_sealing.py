@@ -9,9 +9,10 @@ import pytest
 
 from tests.naive.secagg import pad
 from vertikal.errors import InputError, SecrecyError
+from vertikal.secure.prg import TILE
 from vertikal.secure.sealing import ExchangeKey, seal, unseal
 from vertikal.secure.signing import Identity, is_signed
-from vertikal.secure.streams import TILE, add_streams
+from vertikal.secure.streams import add_streams
 
 
 def test_both_ends_derive_one_key_and_nobody_else_does():

@@ -108,7 +108,8 @@ class Terms:
 
     def survivors_digest(self, clients: Iterable[str]) -> bytes:
         """What a confirmation's code covers."""
-        return hashlib.sha256(encode_words("survivors", self.job, *sorted(clients))).digest()
+        words = encode_words("survivors", self.job) + msgspec.msgpack.encode(sorted(clients))
+        return hashlib.sha256(words).digest()
 
 
 def commitment(self_secret: bytes) -> bytes:

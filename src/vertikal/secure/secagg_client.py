@@ -53,6 +53,7 @@ class ClientState:
     pair_keys: dict[str, bytes] = field(default_factory=dict, repr=False)
     held: dict[str, bytes] = field(default_factory=dict, repr=False)  # shares, by whose they are
     survivors: frozenset[str] = frozenset()
+    digest: bytes = b""  # of the survivors
 
 
 def advertise(state: ClientState) -> Advertisement:
@@ -146,10 +147,10 @@ def confirm(state: ClientState, told: Survivors) -> Confirmations:
             "whose sums would open one by one; run again with more neighbours or fewer drop-outs"
         )
     state.survivors = survivors
-    digest = state.terms.survivors_digest(survivors)
+    state.digest = state.terms.survivors_digest(survivors)
     return Confirmations(
         {
-            name: confirmation(state.pair_keys[name], state.name, digest)
+            name: confirmation(state.pair_keys[name], state.name, state.digest)
             for name in state.held
             if name in survivors and name != state.name
         }
@@ -163,12 +164,11 @@ def unmask(state: ClientState, told: Confirmations) -> Revealed:
     the server could take a client's vector out of its masks.
     """
     _enter(state, 4)
-    digest = state.terms.survivors_digest(state.survivors)
     confirmed = 1  # itself
     for name, code in told.codes.items():
         if name not in state.pair_keys or name not in state.survivors:
             raise SecrecyError(f"{state.name}: {name} cannot confirm anything here")
-        if not hmac.compare_digest(code, confirmation(state.pair_keys[name], name, digest)):
+        if not hmac.compare_digest(code, confirmation(state.pair_keys[name], name, state.digest)):
             raise SecrecyError(
                 f"{state.name}: {name} did not confirm the survivors that the server announced "
                 "here; it may have told clients different things, so nothing is opened"

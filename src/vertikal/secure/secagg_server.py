@@ -139,9 +139,11 @@ def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
     _enough(state, STAGES[4], len(revealed))
     check_answers(state, revealed)
     terms, graph = state.terms, state.terms.graph
+    masks = {name: answer.self_masks for name, answer in revealed.items()}
+    pads = {name: answer.pad_keys for name, answer in revealed.items()}
     streams: list[tuple[bytes, int]] = []
     for client in sorted(state.delivered):
-        shares = {p: r.self_masks[client] for p, r in revealed.items() if client in r.self_masks}
+        shares = _shares_of(state, client, masks)
         secret = _open(state, client, "self-mask", shares)
         if commitment(secret) != state.advertised[client].commitment:
             raise _misfit(client, "self-mask", shares)
@@ -149,7 +151,7 @@ def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
         streams.append((key, -sign))
     for client in sorted(set(state.shared) - state.delivered):
         neighbours = [p for p in graph.of(client) if p in state.delivered]
-        shares = {p: r.pad_keys[client] for p, r in revealed.items() if client in r.pad_keys}
+        shares = _shares_of(state, client, pads)
         secret = _open(state, client, "pads' key", shares)
         key_pair = pad_key(secret)
         if key_pair.public != state.advertised[client].pad_key:
@@ -174,6 +176,14 @@ def check_answers(state: ServerState, revealed: Mapping[str, Revealed]) -> None:
                 f"{SERVER}: {client} must give self-mask shares of survivors and pad shares of "
                 "the others only; its answer is not used"
             )
+
+
+def _shares_of(
+    state: ServerState, client: str, given: Mapping[str, Mapping[str, bytes]]
+) -> dict[str, bytes]:
+    """What the holders of this client's secret gave of it; nobody else can know a share."""
+    holders = (client, *state.terms.graph.of(client))
+    return {p: given[p][client] for p in holders if client in given.get(p, {})}
 
 
 def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes]) -> bytes:

@@ -13,12 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError
-from vertikal.secure.prg import expand_into, keystream
+from vertikal.secure.prg import TILE, expand_into, keystream
 
 Array = npt.NDArray[Any]
-
-TILE = 1 << 16
-"""Bytes of one tile."""
 
 
 def add_streams(values: Array, streams: Sequence[tuple[bytes, int]]) -> None:
