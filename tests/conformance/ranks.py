@@ -220,7 +220,9 @@ class Server:
 
 def main() -> None:
     server = Server()
-    line = Line(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 30.0))
+    connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 30.0)
+    connection.settimeout(None)  # the tests may be busy elsewhere for minutes
+    line = Line(connection)
     line.send({"token": os.environ["RANK_TOKEN"], "rank": server.rank})
 
     def serve(number: int, call: str, **details: Any) -> None:
