@@ -62,6 +62,11 @@ def test_recommendations_are_new_items_and_requests_are_seen():
         ({"cover": 0.5}, "cover must be"),
         ({"request_share": 0.0}, "request_share must be"),
         ({"penalty": 0.0}, "penalty must be a positive number"),
+        ({"penalty": "much"}, "penalty must be a positive number, got 'much'"),
+        ({"tolerance": 0}, "tolerance must be a positive number"),
+        ({"rounds": 2.5}, "rounds must be a whole number from 1 on, got 2.5"),
+        ({"rounds": True}, "rounds must be"),
+        ({"cover": float("inf")}, "cover must be a number from 1 on, got inf"),
     ],
 )
 def test_bad_parameters_are_refused(options, message):
@@ -72,7 +77,30 @@ def test_bad_parameters_are_refused(options, message):
 def test_ratings_that_are_no_bits_are_refused():
     with pytest.raises(InputError, match=r"X must be .* zeros and ones"):
         FedCFKRecommender().fit(X * 3)
-    with pytest.raises(InputError, match="user must be from 0 to 39"):
-        CFKOMDRecommender().fit(X).recommend(40)
+    for user in (40, -1, 1.5, "ada"):
+        with pytest.raises(InputError, match="user must be a number from 0 to 39"):
+            CFKOMDRecommender().fit(X).recommend(user)
+        with pytest.raises(InputError, match="user must be a number from 0 to 39"):
+            CFKOMDRecommender().fit(X).scores([0, user])
     with pytest.raises(InputError, match="n must be a positive"):
         CFKOMDRecommender().fit(X).recommend(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "fewest"), [(CFKOMDRecommender(), 1), (FedCFKRecommender(random_state=0), 2)]
+)
+def test_too_few_users_or_items_are_refused(model, fewest):
+    words = f"X must be of at least {fewest} users and one item"
+    for ratings in (X[: fewest - 1], X[:, :0]):
+        with pytest.raises(InputError, match=words):
+            model.fit(ratings)
+    assert len(model.fit(X[:fewest]).recommend(0, 3)) == 3
+
+
+@pytest.mark.parametrize("model", [CFKOMDRecommender(), FedCFKRecommender(random_state=0)])
+def test_a_user_without_ratings_is_recommended_what_others_rated_most(model):
+    ratings = X.copy()
+    ratings[5] = 0
+    best = model.fit(ratings).recommend(5, 4)
+    counts = ratings.sum(axis=0)
+    assert best.tolist() == np.argsort(-counts, kind="stable")[:4].tolist()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -24,13 +27,15 @@ from vertikal.secure.secagg_run import aggregate
 Array = npt.NDArray[Any]
 
 
-def _ratings(X: Any) -> Array:
-    """(users, items) zeros and ones, uint8."""
+def _ratings(X: Any, users: int) -> Array:
+    """(users, items) zeros and ones, uint8, of at least so many users."""
     dense = np.asarray(X.toarray() if sparse.issparse(X) else X)
     if dense.ndim != 2 or not np.isin(dense, (0, 1)).all():
         raise InputError.of(
             "X", "a (users, items) matrix of zeros and ones (rated or not)", "other"
         )
+    if len(dense) < users or not dense.size:
+        raise InputError.of("X", f"of at least {users} users and one item", dense.shape)
     return dense.astype(np.uint8)
 
 
@@ -38,8 +43,11 @@ class CFKOMDRecommender(BaseEstimator):
     """CF-KOMD: a kernel recommender on all users' ratings in one place; FedCFK's twin.
 
     ``penalty`` is λ of each user's programme. After `fit` on X (users, items) of zeros and ones:
-    `scores(users)`, and `recommend(user, n)`, the n best items that the user has not rated.
+    `scores(users)`, and `recommend(user, n)`, the n best items that the user has not rated. To a
+    user without ratings it recommends what most others have rated.
     """
+
+    _fewest_users = 1
 
     def __init__(self, *, penalty: float = 0.1, tolerance: float = 1e-6) -> None:
         self.penalty = penalty
@@ -52,9 +60,9 @@ class CFKOMDRecommender(BaseEstimator):
         return self
 
     def _keep(self, X: Any) -> Array:
-        if not isinstance(self.penalty, int | float) or not self.penalty > 0:
-            raise InputError.of("penalty", "a positive number", self.penalty)
-        ratings = _ratings(X)
+        _check("penalty", self.penalty, "a positive number", lambda x: x > 0)
+        _check("tolerance", self.tolerance, "a positive number", lambda x: x > 0)
+        ratings = _ratings(X, self._fewest_users)
         self.n_users_, self.n_items_ = ratings.shape
         self.positives_ = [np.flatnonzero(row) for row in ratings]
         return ratings
@@ -69,15 +77,20 @@ class CFKOMDRecommender(BaseEstimator):
         """The score of every item for these users (all by default): (users, items)."""
         check_is_fitted(self, "kernel_")
         numbers = range(self.n_users_) if users is None else users
-        chosen = [self.positives_[u] for u in numbers]
+        chosen = [self._rated_by(user) for user in numbers]
         return scores(self.kernel_, self.means_, chosen, self.penalty, self.tolerance)
 
     def recommend(self, user: int, n: int = 10) -> Array:
         """The numbers of the ``n`` best items that the user has not rated, best first."""
         check_is_fitted(self, "kernel_")
-        if not 0 <= user < self.n_users_:
-            raise InputError.of("user", f"from 0 to {self.n_users_ - 1}", user)
-        return _best(self._scores_of(user), self.positives_[user], n)
+        rated = self._rated_by(user)
+        values = self._scores_of(user) if len(rated) else self.counts_.diagonal()
+        return _best(values, rated, n)
+
+    def _rated_by(self, user: Any) -> Array:
+        if not isinstance(user, Integral) or not 0 <= user < self.n_users_:
+            raise InputError.of("user", f"a number from 0 to {self.n_users_ - 1}", user)
+        return self.positives_[int(user)]
 
     def _scores_of(self, user: int) -> Array:
         return np.asarray(self.scores([user])[0])
@@ -111,6 +124,8 @@ class FedCFKRecommender(CFKOMDRecommender):
     requests_ : by user that has asked, the requests as the server saw them
     """
 
+    _fewest_users = 2  # a sum over one is no sum
+
     def __init__(
         self,
         *,
@@ -133,22 +148,19 @@ class FedCFKRecommender(CFKOMDRecommender):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Phase 1: the server's kernel, from rounds of secure aggregation over users."""
-        for name, value, good in (
-            ("participation", self.participation, 0 < self.participation <= 1),
-            ("dropping", self.dropping, 0 <= self.dropping < 1),
-            ("rounds", self.rounds, self.rounds >= 1),
-            ("cover", self.cover, self.cover >= 1),
-            ("request_share", self.request_share, 0 < self.request_share <= 1),
-        ):
-            if not good:
-                raise InputError.of(name, "in its range (see the documentation)", value)
+        share, whole = "a number above 0, at most 1", "a whole number from 1 on"
+        _check("participation", self.participation, share, lambda x: 0 < x <= 1)
+        _check("dropping", self.dropping, "a number from 0, below 1", lambda x: 0 <= x < 1)
+        _check("rounds", self.rounds, whole, lambda x: x >= 1 and int(x) == x)
+        _check("cover", self.cover, "a number from 1 on", lambda x: 1 <= x < math.inf)
+        _check("request_share", self.request_share, share, lambda x: 0 < x <= 1)
         ratings = self._keep(X)
         generator = check_random_state(self.random_state)
         fixed = self.random_state is not None
         self._secret = generator.bytes(32) if fixed else os.urandom(32)
         server = ServerKernel(self.n_items_)
         self.survivors_: list[int] = []
-        for _ in range(self.rounds):
+        for _ in range(int(self.rounds)):
             size = max(2, round(self.participation * self.n_users_))
             users = generator.permutation(self.n_users_)[:size]
             leaving = users[: int(self.dropping * size)]
@@ -187,10 +199,15 @@ class FedCFKRecommender(CFKOMDRecommender):
         return device.scores(self.means_, self.penalty, self.tolerance)
 
 
+def _check(name: str, value: Any, form: str, good: Callable[[Any], bool]) -> None:
+    """Refuse a parameter that is no number, or not of the form that is asked for."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not good(value):
+        raise InputError.of(name, form, value)
+
+
 def _best(values: Array, rated: Array, n: int) -> Array:
     """The best ``n`` items that are not rated; ties go to the lower number."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError.of("n", "a positive whole number", n)
+    _check("n", n, "a positive whole number", lambda x: isinstance(x, Integral) and x >= 1)
     open_ = np.setdiff1d(np.arange(len(values)), rated)
     order = np.argsort(-values[open_], kind="stable")
     return np.asarray(open_[order[:n]])
