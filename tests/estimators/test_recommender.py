@@ -66,6 +66,7 @@ def test_recommendations_are_new_items_and_requests_are_seen():
         ({"tolerance": 0}, "tolerance must be a positive number"),
         ({"rounds": 2.5}, "rounds must be a whole number from 1 on, got 2.5"),
         ({"rounds": True}, "rounds must be"),
+        ({"rounds": float("inf")}, "rounds must be"),
         ({"cover": float("inf")}, "cover must be a number from 1 on, got inf"),
     ],
 )

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -88,8 +88,8 @@ class CFKOMDRecommender(BaseEstimator):
         return _best(values, rated, n)
 
     def _rated_by(self, user: Any) -> Array:
-        if not isinstance(user, Integral) or not 0 <= user < self.n_users_:
-            raise InputError.of("user", f"a number from 0 to {self.n_users_ - 1}", user)
+        form = f"a number from 0 to {self.n_users_ - 1}"
+        _check("user", user, form, lambda x: 0 <= x < self.n_users_ and _is_whole(x))
         return self.positives_[int(user)]
 
     def _scores_of(self, user: int) -> Array:
@@ -151,7 +151,7 @@ class FedCFKRecommender(CFKOMDRecommender):
         share, whole = "a number above 0, at most 1", "a whole number from 1 on"
         _check("participation", self.participation, share, lambda x: 0 < x <= 1)
         _check("dropping", self.dropping, "a number from 0, below 1", lambda x: 0 <= x < 1)
-        _check("rounds", self.rounds, whole, lambda x: x >= 1 and int(x) == x)
+        _check("rounds", self.rounds, whole, lambda x: x >= 1 and _is_whole(x))
         _check("cover", self.cover, "a number from 1 on", lambda x: 1 <= x < math.inf)
         _check("request_share", self.request_share, share, lambda x: 0 < x <= 1)
         ratings = self._keep(X)
@@ -205,9 +205,13 @@ def _check(name: str, value: Any, form: str, good: Callable[[Any], bool]) -> Non
         raise InputError.of(name, form, value)
 
 
+def _is_whole(number: Any) -> bool:
+    return float(number).is_integer()
+
+
 def _best(values: Array, rated: Array, n: int) -> Array:
     """The best ``n`` items that are not rated; ties go to the lower number."""
-    _check("n", n, "a positive whole number", lambda x: isinstance(x, Integral) and x >= 1)
+    _check("n", n, "a positive whole number", lambda x: x >= 1 and _is_whole(x))
     open_ = np.setdiff1d(np.arange(len(values)), rated)
     order = np.argsort(-values[open_], kind="stable")
-    return np.asarray(open_[order[:n]])
+    return np.asarray(open_[order[: int(n)]])
