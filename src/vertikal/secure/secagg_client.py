@@ -52,8 +52,8 @@ class ClientState:
     roster: dict[str, Advertisement] = field(default_factory=dict)
     pair_keys: dict[str, bytes] = field(default_factory=dict, repr=False)
     held: dict[str, bytes] = field(default_factory=dict, repr=False)  # shares, by whose they are
-    survivors: frozenset[str] = frozenset()
-    digest: bytes = b""  # of the survivors
+    survivors: frozenset[str] = frozenset()  # itself and its neighbours; all are in the digest
+    digest: bytes = b""
 
 
 def advertise(state: ClientState) -> Advertisement:
@@ -140,19 +140,20 @@ def confirm(state: ClientState, told: Survivors) -> Confirmations:
             f"{state.name}: the survivors must be different clients that shared keys, this one "
             f"among them, got {sorted(strangers | silent) or len(told.clients)} against it"
         )
-    _enough(state, len(survivors & set(state.held)))
+    near = survivors & set(state.held)
+    _enough(state, len(near))
     if not state.terms.graph.connected(survivors):
         raise TooFewSurvivors(
             f"{state.name}: {STAGES[3]}: the {len(survivors)} survivors fall into separate groups, "
             "whose sums would open one by one; run again with more neighbours or fewer drop-outs"
         )
-    state.survivors = survivors
+    state.survivors = near
     state.digest = state.terms.survivors_digest(survivors)
     return Confirmations(
         {
             name: confirmation(state.pair_keys[name], state.name, state.digest)
             for name in state.held
-            if name in survivors and name != state.name
+            if name in near and name != state.name
         }
     )
 
