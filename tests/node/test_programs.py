@@ -12,10 +12,13 @@ from click.testing import CliRunner
 from tests.node.services import trio
 from tests.node.worlds import NAMES, RULE, lay_out, write_job
 from vertikal.algorithms.admm_shard import AdmmShard
+from vertikal.algorithms.alignment import DISCLOSURES as ALIGNMENT
 from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.watch import auc
 from vertikal.cli import main
 from vertikal.node import service, stages
+from vertikal.node.audit import read
+from vertikal.node.programs import program_named
 from vertikal.node.shard_file import read_shard
 
 ROWS = 150
@@ -40,13 +43,22 @@ JOBS = {
     "avfkam, two label parties": {"top": AVFKAM, "settings": 'disclosure = "open"', "bank": TWO},
     "avfkam sync": {"top": AVFKAM, "settings": DSG + 'schedule = "sync"', "bank": TWO},
     "avfkam async": {"top": AVFKAM, "settings": DSG + 'schedule = "async"', "bank": TWO},
+    "little memory": {"settings": 'disclosure = "open"\nbandwidth = "mean"\nmemory = 4000'},
     "admm": {"top": 'algorithm = "admm"', "settings": "max_rounds = 60"},
     "admm kernel": {
         "top": 'algorithm = "admm"',
         "settings": 'kernel = "gaussian"\nbandwidth = 2.0\nmax_rounds = 60',
     },
 }
-EXACT = {"fdskl", "avfkam", "avfkam, two label parties", "avfkam sync", "admm", "admm kernel"}
+EXACT = {
+    "fdskl",
+    "little memory",
+    "avfkam",
+    "avfkam, two label parties",
+    "avfkam sync",
+    "admm",
+    "admm kernel",
+}
 """Jobs that give the same numbers whenever they run with the same secrets."""
 LOG_ODDS = {name for name in JOBS if "sealed" not in name}
 
@@ -123,6 +135,8 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
     write_job(world.root, directions=64, **JOBS[kind])
     digest = world.submit().digest
     world.done(digest)
+    for name in NAMES:
+        assert booked(world, name, digest) <= shown(world, name, digest)
     scores = world["lender"].predict("credit", IDS, None, None)
     assert {one["status"] for one in scores} == {"ok"}
     assert all(("probability" in one) == (kind in LOG_ODDS) for one in scores)
@@ -143,6 +157,26 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
             assert same(world, name, read_shard(out / f"{name}.shard"))
     else:
         assert mine == pytest.approx(theirs, abs=0.05)
+
+
+def booked(world, name, digest):
+    """The kinds of messages that this party sent in the runs of a job, without the alignment's."""
+    found = set()
+    for line in read(world.root / name / "store" / "audit.log"):
+        if line.event == "sent" and line.facts["digest"] == digest:
+            found |= {key.rsplit(" to ", 1)[0] for key in line.facts["bytes"]}
+    assert found
+    return found - {one.name for one in ALIGNMENT.values()}
+
+
+def shown(world, name, digest):
+    """The kinds of messages that the owner was told of before it decided."""
+    record = world.record(name, digest)
+    text = world[name].answer({"command": "show", "number": record.number})["text"]
+    job = record.proposal.job
+    kinds = program_named(job.algorithm).learns(job.program_settings())
+    assert all(f"{one.what}: {one.learns}" in text for one in kinds)
+    return {one.name for one in kinds}
 
 
 def labels_by_id(world):

@@ -112,27 +112,32 @@ class Fdskl:
 
     def learns(self, settings: Any) -> list[Disclosure]:
         from vertikal.algorithms.asynchronous import STEPS
-        from vertikal.algorithms.bandwidth import BANDWIDTH, DISTANCES
+        from vertikal.algorithms.bandwidth import BANDWIDTH, DISTANCES, MEAN
         from vertikal.algorithms.hidden import PASSES, disclosures_of
         from vertikal.algorithms.label_sums import PARTIAL, PRODUCTS
-        from vertikal.algorithms.phases import phases_of
+        from vertikal.algorithms.phases import REQUESTS, RESUMED, phases_of
         from vertikal.algorithms.sealed import DISCLOSURES as SEALED
+        from vertikal.algorithms.turns import ROWS
         from vertikal.party import AGREEMENT
 
         found = [AGREEMENT]
-        if settings.bandwidth == "median":
-            found += [DISTANCES, BANDWIDTH]
+        if isinstance(settings.bandwidth, str):
+            found += [DISTANCES if settings.bandwidth == "median" else MEAN, BANDWIDTH]
         if settings.seals:
             found += SEALED.values()
         elif settings.hides:
             hidden = disclosures_of(settings, settings.label_parties[0], training=True)
             found += [*hidden.values(), PASSES]
         else:
-            found.append(phases_of(settings))
+            found += [phases_of(settings), RESUMED]
+            if settings.memory is not None:
+                found.append(REQUESTS)
         if len(settings.label_parties) > 1:
             found += [PARTIAL, PRODUCTS]
         if settings.asynchronous:
             found.append(STEPS)
+        elif settings.solver == "dsg" and len(settings.label_parties) > 1:
+            found.append(ROWS)
         return found
 
     def cost(self, settings: Any, rows: int, columns: int) -> Cost:

@@ -122,8 +122,9 @@ def _ids(service: Service, record: Record) -> list[str]:
         ]
     lines = [
         "  ids: every party learns which of its own rows all parties have, and how many there are",
-        f"  predictions: {job.leader} may ask for predictions of ids it names; you learn which "
-        f"ids, up to {most} rows a day",
+        f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
+        f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
+        "you have",
     ]
     if job.bare_dealer is not None:
         lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
