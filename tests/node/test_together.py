@@ -10,10 +10,12 @@ import pytest
 from tests.node.services import trio
 from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PeerStopped
 from vertikal.node.audit import read
 from vertikal.node.job import Job
 from vertikal.node.messages import Beat, Serve
+from vertikal.node.prediction import Refused
+from vertikal.node.store import ModelStore
 from vertikal.solvers import exact
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -129,6 +131,25 @@ def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
     world["lender"].council.tell("bank", Serve("f" * 64, "predict/x"))
     until(lambda: refused(f"predictions with job {'f' * 12}"), "no such job")
     assert world["bank"]._predictions is None
+
+
+def test_a_deleted_shard_ends_predictions_at_once_also_in_a_session(world):
+    """The store is another process's here as well: `vertikal model delete` beside the service."""
+    digest = world.submit().digest
+    world.done(digest)
+    lender, ids = world["lender"], ("1001", "1002")
+    assert {one["status"] for one in lender.predict("credit", ids, None, None)} == {"ok"}
+    ModelStore(world.root / "bank" / "store" / "models").delete("credit")
+    with pytest.raises(Refused, match=r"bank refused .*: bank has no model of this job"):
+        lender.predict("credit", ids, None, None)
+    # The same where the next request opens a session of its own.
+    lender.predictions._close(digest, "")
+    with pytest.raises(PeerStopped, match="bank has no model of this job"):
+        lender.predict("credit", ids, None, None)
+    assert "no model of this job" in str([*read(world.root / "bank" / "store" / "audit.log")])
+    ModelStore(world.root / "lender" / "store" / "models").delete("credit")
+    with pytest.raises(InputError, match="model 'credit' is not in this store"):
+        lender.predict("credit", ids, None, None)
 
 
 MARK = "idzz"

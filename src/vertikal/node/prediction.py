@@ -112,7 +112,6 @@ class Session:
         self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
     ) -> None:
         self._site = site
-        self._model: Model = shelf.model(record)
         self._shelf = shelf
         self._program = program_named(record.proposal.job.algorithm)
         job = record.proposal.job
@@ -127,6 +126,8 @@ class Session:
         )
         self._party: Any = None
         try:
+            # Inside: the others are told at once where a party has no model any more.
+            self._model: Model = shelf.model(record)
             self._party = Party(
                 self.mesh,
                 Table(site.me, (), np.zeros((0, 0))),
@@ -160,6 +161,7 @@ class Session:
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
         """At the leader: the scores of these ids."""
         party = self._party
+        self._model = self._shelf.model(self._model.record)
         self._tell(_Ask(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
@@ -201,6 +203,7 @@ class Session:
     def _known(self, request: _Ask, limit: DailyLimit) -> Any:
         """Which of the ids asked for are known here, or why they are not to be predicted."""
         try:
+            self._model = self._shelf.model(self._model.record)
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._blind:

@@ -22,6 +22,7 @@ from vertikal.node.party_file import Offer
 from vertikal.node.policy import offered
 from vertikal.node.programs import program_named
 from vertikal.node.site import Site
+from vertikal.node.store import Manifest
 
 DATABASE = 60
 """Seconds after which a table of a database is read again."""
@@ -32,6 +33,7 @@ class Model:
     """A party's shard of one job, and how its columns are made."""
 
     record: Record
+    manifest: Manifest
     shard: Any
     preparation: Preparation
 
@@ -59,18 +61,24 @@ class Shelf:
         self._rows: dict[str, _Rows] = {}
 
     def model(self, record: Record) -> Model:
-        """The stored shard of this job, its digests and golden rows checked when it is loaded."""
+        """The stored shard of this job, its digests and golden rows checked when it is loaded.
+
+        Asked before every prediction: a shard that was deleted since is not used any more.
+        """
         with self._lock:
-            if record.digest not in self._models:
+            known = self._models.get(record.digest)
+            if known is None or not self._site.models.holds(known.manifest):
+                self._models.pop(record.digest, None)
                 manifest = self._site.model_of(record.digest)
                 if manifest is None:
-                    raise InputError(f"{self._site.me} has no model of job {record.number}")
+                    raise InputError(f"{self._site.me} has no model of this job, or not any more")
                 kind = program_named(record.proposal.job.algorithm).shard_kind()
                 stored = self._site.models.load(manifest.name, kind, manifest.version)
                 if stored.preparation is None:
                     raise InputError(f"model {manifest.name!r} has no preparation of its columns")
-                self._models[record.digest] = Model(record, stored.shard, stored.preparation)
-            return self._models[record.digest]
+                known = Model(record, manifest, stored.shard, stored.preparation)
+                self._models[record.digest] = known
+            return known
 
     def known(self, model: Model, ids: tuple[str, ...]) -> Any:
         """Which of these ids this party has, with all cells that it needs: (ids,) bool."""

@@ -206,6 +206,10 @@ class ModelStore:
             )
         return manifest
 
+    def holds(self, manifest: Manifest) -> bool:
+        """Whether this version is still there."""
+        return (self._folder / manifest.name / str(manifest.version) / MANIFEST).exists()
+
     def check(self, name: str, version: int | None = None) -> Manifest:
         """As `show`, after a look at every file's digest."""
         manifest = self.show(name, version)
