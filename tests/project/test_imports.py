@@ -31,10 +31,11 @@ SYSTEM = {
 TOP = MATHEMATICS | SYSTEM | {"algorithms", "baselines"}
 ANYTHING = {""}
 
-# Layer -> what it may import besides itself and vertikal.errors. A dotted entry opens one module
-# of a layer; the empty prefix opens everything.
+# Layer -> what it may import besides itself, `errors` and `records`. A dotted entry opens one
+# module of a layer; the empty prefix opens everything.
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "records": set(),
     "blas": set(),
     "clock": set(),
     "version": set(),
@@ -139,7 +140,7 @@ def forbidden_arrows(package: Path) -> list[str]:
         root, _, target = entry.target.partition(".")
         if root != package.name:
             continue
-        allowed = ARROWS[layer] | {layer, "errors"}
+        allowed = ARROWS[layer] | {layer, "errors", "records"}
         if not any(prefix == "" or f"{target}.".startswith(f"{prefix}.") for prefix in allowed):
             found.append(f"{entry.file.name}:{entry.line}: {layer} imports {entry.target}")
     return found
@@ -190,6 +191,26 @@ def forbidden_randomness(package: Path) -> list[str]:
     return found
 
 
+def records_read_elsewhere(package: Path) -> list[str]:
+    """Types that msgspec is made to learn outside `records`, where two threads could meet in it."""
+    found = []
+    for file in sorted(package.rglob("*.py")):
+        if file == package / "records.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("msgspec"):
+                found.append(f"{file.name}:{node.lineno}: import msgspec as a whole")
+            if not isinstance(node, ast.Call):
+                continue
+            name = dotted(node.func)
+            typed = len(node.args) > 1 or any(word.arg == "type" for word in node.keywords)
+            if name.startswith("msgspec.") and (
+                name.endswith((".convert", ".Decoder")) or (name.endswith(".decode") and typed)
+            ):
+                found.append(f"{file.name}:{node.lineno}: {name}, which is `records`' to call")
+    return found
+
+
 def undescribed_folders(package: Path) -> list[str]:
     """Folders whose ``__init__.py`` does not say in two sentences what the room is for."""
     found = []
@@ -218,6 +239,7 @@ RULES = [
     forbidden_arrows,
     forbidden_modules,
     forbidden_randomness,
+    records_read_elsewhere,
     undescribed_folders,
     misshapen_files,
 ]
@@ -252,6 +274,8 @@ def plant(root: Path, path: str, text: str) -> Path:
         ("secure/pads.py", "from cryptography.hazmat import primitives\nfrom . import ring"),
         ("solvers/exact.py", "import numpy as np\ndef f(r: np.random.Generator): r.random()"),
         ("kernels/spectral.py", "import numpy as np\nrng = np.random.default_rng(1)"),
+        ("node/control.py", "import msgspec\nmsgspec.json.decode(b'{}')"),
+        ("mesh/wire.py", "from vertikal.records import convert"),
         ("cli/demo.py", "import vertikal\nfrom vertikal import estimators"),
     ],
 )
@@ -292,6 +316,14 @@ def test_allowed_is_allowed(tmp_path, path, text):
             "mesh/local.py",
             "import numpy as n\ndef f(r: n.random.Generator): 0",
         ),
+        (records_read_elsewhere, "node/jobs.py", "import msgspec\nmsgspec.convert({}, Job)"),
+        (records_read_elsewhere, "node/jobs.py", "import msgspec\nmsgspec.json.Decoder(Job)"),
+        (
+            records_read_elsewhere,
+            "node/jobs.py",
+            "import msgspec\nmsgspec.msgpack.decode(b'', type=Job)",
+        ),
+        (records_read_elsewhere, "node/jobs.py", "from msgspec.json import decode"),
         (undescribed_folders, "kernels/__init__.py", '"""Only one sentence."""'),
         (misshapen_files, "kernels/spectral.py", "\n" * (LONGEST_FILE + 1)),
         (misshapen_files, "data/helpers.py", ""),

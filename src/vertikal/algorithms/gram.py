@@ -24,6 +24,7 @@ from vertikal.data.prepare import Scaling, learn_scaling
 from vertikal.errors import InputError, MeshError, RingError
 from vertikal.party import Party
 from vertikal.privacy.ledger import Disclosure
+from vertikal.records import convert
 from vertikal.secure.ring import Ring
 
 Array = npt.NDArray[Any]
@@ -192,7 +193,7 @@ def agree_on_ring(
     audience = (party.leader, *(name for name in party.parties if name != party.leader))
     message: Any = party.broadcast(answer, audience, RING)
     try:
-        point = msgspec.convert(message, FixedPoint)
+        point = convert(message, FixedPoint)
     except msgspec.ValidationError as error:
         raise MeshError(f"{party.name}: {party.leader} announced no ring: {error}") from None
     if point.bits not in RINGS or not -1000 < point.fraction < 60:

@@ -21,6 +21,7 @@ from vertikal import errors
 from vertikal.errors import IdentityError, InputError, MeshError, VertikalError, WireError
 from vertikal.mesh.packets import CHUNK, MAX_PACKET, Ready, whole
 from vertikal.mesh.security import NetworkSecurity
+from vertikal.records import msgpack_reader
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -60,15 +61,14 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: bytes
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_GREETINGS = msgspec.msgpack.Decoder(Greeting)
+_read_greeting = msgpack_reader(Greeting)
 
 
 def read_greeting(raw: bytes) -> Greeting:
     if len(raw) > MAX_GREETING:
         raise WireError(f"greeting of {len(raw)} bytes, at most {MAX_GREETING} are allowed")
     try:
-        return _GREETINGS.decode(raw)
+        return _read_greeting(raw)
     except (msgspec.DecodeError, ValueError) as error:
         raise WireError(f"greeting: {error}") from None
 

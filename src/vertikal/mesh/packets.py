@@ -23,6 +23,7 @@ import numpy as np
 
 from vertikal.errors import WireError
 from vertikal.mesh import wire
+from vertikal.records import msgpack_reader
 
 ENVELOPE = struct.Struct(">BBHHQ")
 HELLO, DATA, STATE, NOTICE = 1, 2, 3, 4
@@ -137,8 +138,7 @@ Message = TypeVar("Message", Hello, Signed, State, Notice)
 
 encode = msgspec.msgpack.Encoder().encode
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_DECODERS = {kind: msgspec.msgpack.Decoder(kind) for kind in (Hello, Signed, State, Notice)}
+_READERS = {kind: msgpack_reader(kind) for kind in (Hello, Signed, State, Notice)}
 
 
 def decode(body: bytes | memoryview, kind: type[Message]) -> Message:
@@ -146,7 +146,7 @@ def decode(body: bytes | memoryview, kind: type[Message]) -> Message:
     if len(body) > MAX_CONTROL:
         raise WireError(f"{kind.__name__} of {len(body)} bytes, at most {MAX_CONTROL} are allowed")
     try:
-        return cast(Message, _DECODERS[kind].decode(body))
+        return cast(Message, _READERS[kind](body))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise WireError(f"{kind.__name__}: {error}") from None
 

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import WireError
+from vertikal.records import msgpack_reader
 
 PROTOCOL_VERSION = 1
 MAGIC = b"VK"
@@ -58,8 +59,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_header = msgspec.msgpack.Decoder(Header).decode
-_decode_record = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_header = msgpack_reader(Header)
+_decode_record = msgpack_reader(dict[str, Any])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from vertikal.clock import Stage
 from vertikal.errors import InputError
 from vertikal.party import Party
 from vertikal.privacy.ledger import Entry
+from vertikal.records import from_json
 
 
 class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +42,7 @@ def write_account(account: Account, path: Path) -> None:
 def read_account(path: Path) -> Account:
     """The account in this file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Account)
+        return from_json(path.read_bytes(), Account)
     except OSError as error:
         raise InputError(f"account {path.name!r} cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:

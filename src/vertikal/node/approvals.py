@@ -17,6 +17,7 @@ import msgspec
 
 from vertikal.errors import IdentityError, InputError
 from vertikal.node.job import Job
+from vertikal.records import msgpack_reader
 from vertikal.version import __version__
 
 APPROVE, REJECT, CANCEL, STOP = "approve", "reject", "cancel", "stop"
@@ -74,9 +75,8 @@ class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hashlib.sha256(self.raw).hexdigest()
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_PROPOSALS = msgspec.msgpack.Decoder(Proposal)
-_DECISIONS = msgspec.msgpack.Decoder(Decision)
+_read_proposal = msgpack_reader(Proposal)
+_read_decision = msgpack_reader(Decision)
 
 
 def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
@@ -115,7 +115,7 @@ def check_name(name: str) -> None:
 def decode_proposal(signed: Signed) -> Proposal:
     """What stands in a proposal, believed or not."""
     try:
-        return _PROPOSALS.decode(signed.raw)
+        return _read_proposal(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"proposal: {error}") from None
 
@@ -144,7 +144,7 @@ def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed
 def read_decision(signed: Signed, keys: Keys) -> Decision:
     """A decision, if the party that it names signed it."""
     try:
-        decision = _DECISIONS.decode(signed.raw)
+        decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
     if decision.verdict not in (APPROVE, *FINAL) or len(decision.words) > MAX_WORDS:

@@ -29,6 +29,7 @@ import msgspec
 
 from vertikal.errors import InputError, TamperedLog
 from vertikal.node.files import disk_error, write_whole
+from vertikal.records import from_json
 
 FIRST = "0" * 64
 """What the first line names as the digest before it."""
@@ -169,7 +170,7 @@ def _tampered(path: Path, place: int, why: str) -> TamperedLog:
 
 def _parse(raw: bytes, path: Path, place: int | None) -> Line:
     try:
-        return msgspec.json.decode(raw, type=Line)
+        return from_json(raw, Line)
     except msgspec.DecodeError as error:
         where = "last line" if place is None else f"line {place}"
         raise TamperedLog(

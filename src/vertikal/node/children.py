@@ -21,6 +21,7 @@ import msgspec
 
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
 from vertikal.node.progress import Report
+from vertikal.records import from_json
 
 Tell = Callable[[Report], None]
 GRACE = 8.0
@@ -95,7 +96,7 @@ class Child:
     def _read_reports(self, stream: IO[str], tell: Tell) -> None:
         for line in stream:
             try:
-                report = msgspec.json.decode(line, type=Report)
+                report = from_json(line, Report)
             except msgspec.DecodeError:
                 continue
             if report.ended not in ("", "done"):

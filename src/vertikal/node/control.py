@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from vertikal.errors import InputError, VertikalError
+from vertikal.records import from_json
 
 SOCKET = "control.sock"
 MAX_REQUEST = 64 << 20
@@ -58,7 +59,7 @@ class ControlServer:
         with connection, contextlib.suppress(OSError):
             connection.settimeout(_ANSWER)
             try:
-                request = msgspec.json.decode(_line(connection), type=dict[str, Any])
+                request = from_json(_line(connection), dict[str, Any])
                 answer: dict[str, Any] = {"answer": self._answer(request)}
             except VertikalError as error:
                 answer = {"error": " ".join(str(error).split())}
@@ -81,7 +82,7 @@ def ask(store: Path, command: str, **arguments: Any) -> Any:
             with _reachable(path) as name:
                 connection.connect(name)
             connection.sendall(request)
-            answer: Mapping[str, Any] = msgspec.json.decode(_line(connection))
+            answer: Mapping[str, Any] = from_json(_line(connection), dict[str, Any])
     except (FileNotFoundError, ConnectionRefusedError):
         raise InputError(
             f"the service of this party does not run (no answer at {path.name!r} in its store); "

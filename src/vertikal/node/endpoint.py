@@ -22,6 +22,7 @@ from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
 from vertikal.node.files import write_whole
 from vertikal.node.openapi import MOST_VERSIONS, description
 from vertikal.node.party_file import Http
+from vertikal.records import convert
 
 Predict = Callable[[str, tuple[str, ...], bool | None, int | None], list[dict[str, Any]]]
 
@@ -41,7 +42,7 @@ def read_request(body: bytes) -> Request:
     version = content.get("version") if isinstance(content, dict) else None
     if isinstance(version, float) and version.is_integer():
         content["version"] = int(version)
-    return msgspec.convert(content, Request)
+    return convert(content, Request)
 
 
 class Rate:

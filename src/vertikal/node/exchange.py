@@ -32,6 +32,7 @@ from vertikal.errors import (
 )
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.node.federation import FederationFile
+from vertikal.records import msgpack_reader
 from vertikal.secure.credentials import Credentials
 
 HEAD = struct.Struct(">B8s8s8s")
@@ -57,8 +58,7 @@ class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: bytes
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_NOTICES = msgspec.msgpack.Decoder(Notice)
+_read_notice = msgpack_reader(Notice)
 
 
 @dataclass
@@ -316,7 +316,7 @@ class Exchange:
 
     def _noticed(self, body: bytes) -> None:
         try:
-            notice = _NOTICES.decode(body)
+            notice = _read_notice(body)
         except (msgspec.DecodeError, ValueError) as error:
             raise WireError(f"notice: {error}") from None
         if notice.party in self._presence and notice.party not in self._direct:

@@ -24,6 +24,7 @@ import msgspec
 
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
 from vertikal.mesh.addresses import check_address
+from vertikal.records import convert
 from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Certificate, Identity
 
@@ -122,7 +123,7 @@ def entry_of(identity: Identity, listens: str | None = None) -> str:
 def read_toml(path: Path, kind: Any, what: str) -> Any:
     """A TOML file of this schema; InputError says what is wrong with it, and where."""
     try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), kind)
+        return convert(tomllib.loads(path.read_text(encoding="utf-8")), kind)
     except OSError as error:
         raise InputError(f"{what} {path.name!r} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:

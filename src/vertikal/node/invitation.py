@@ -35,6 +35,7 @@ from vertikal.errors import (
     VertikalError,
 )
 from vertikal.node.federation import FederationFile, Member
+from vertikal.records import convert, from_json, from_msgpack
 from vertikal.secure.identity import Certificate
 
 _PREFIX = "vk1."
@@ -62,7 +63,7 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
         try:
             body = text.strip().removeprefix(_PREFIX)
             raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-            return msgspec.msgpack.decode(raw, type=cls)
+            return from_msgpack(raw, cls)
         except (ValueError, msgspec.DecodeError):
             raise InputError("the code is not one that `vertikal invite` printed") from None
 
@@ -237,7 +238,7 @@ def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ss
 def _members(text: str) -> tuple[Member, ...]:
     try:
         content = tomllib.loads(text)
-        return tuple(msgspec.convert(content.get("party", []), list[Member]))
+        return tuple(convert(content.get("party", []), list[Member]))
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InputError(f"entry: {error}") from None
 
@@ -259,6 +260,6 @@ def _receive(connection: ssl.SSLSocket) -> dict[str, Any]:
             raise ConnectionResetError("the other side hung up")
         received += piece
     try:
-        return msgspec.json.decode(bytes(received), type=dict[str, Any])
+        return from_json(bytes(received), dict[str, Any])
     except msgspec.DecodeError as error:
         raise ConnectionResetError(f"not a message: {error}") from None

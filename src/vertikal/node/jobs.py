@@ -29,6 +29,7 @@ from vertikal.node.approvals import (
     read_decision,
 )
 from vertikal.node.files import private_folder, write_whole
+from vertikal.records import from_msgpack
 
 _SAID = {REJECT: "rejected", CANCEL: "cancelled"}
 
@@ -191,7 +192,7 @@ class JobBook:
 def _load(path: Path, keys: Keys) -> Record:
     """A record from its file; signatures are checked again, since a disk is not to be trusted."""
     try:
-        saved = msgspec.msgpack.decode(path.read_bytes(), type=_Saved)
+        saved = from_msgpack(path.read_bytes(), _Saved)
     except (OSError, msgspec.DecodeError, ValueError) as error:
         raise InputError(
             f"job file {path.name!r} of the store is damaged ({error}); move it away"

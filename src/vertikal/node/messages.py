@@ -10,6 +10,7 @@ import msgspec
 
 from vertikal.errors import WireError
 from vertikal.node.approvals import Keys, Signed
+from vertikal.records import msgpack_reader
 
 _PREFIX = b"vertikal message\0"
 
@@ -89,9 +90,8 @@ class _Parcel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: bytes
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_PARCELS = msgspec.msgpack.Decoder(_Parcel)
-_ENVELOPES = msgspec.msgpack.Decoder(_Envelope)
+_read_parcel = msgpack_reader(_Parcel)
+_read_envelope = msgpack_reader(_Envelope)
 
 
 def pack(sender: str, receiver: str, message: Message, keys: Keys) -> bytes:
@@ -103,8 +103,8 @@ def pack(sender: str, receiver: str, message: Message, keys: Keys) -> bytes:
 def unpack(sender: str, me: str, packed: bytes, keys: Keys) -> Message:
     """A message from ``sender`` to me, signed by it; WireError or IdentityError otherwise."""
     try:
-        parcel = _PARCELS.decode(packed)
-        envelope = _ENVELOPES.decode(parcel.raw)
+        parcel = _read_parcel(packed)
+        envelope = _read_envelope(parcel.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise WireError(f"message of {sender}: {error}") from None
     if (envelope.sender, envelope.receiver) != (sender, me):

@@ -31,6 +31,7 @@ from vertikal.node.shelf import Model, Shelf
 from vertikal.node.site import Site
 from vertikal.party import Party
 from vertikal.privacy.ledger import Disclosure
+from vertikal.records import msgpack_reader
 from vertikal.version import __version__
 
 ASKED = Disclosure(
@@ -74,8 +75,7 @@ class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degraded: bool
 
 
-# Made here, once: msgspec reads a type when it first decodes it, and two threads must not at once.
-_ASKS = msgspec.msgpack.Decoder(_Ask)
+_read_request = msgpack_reader(_Ask)
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Session:
         with party.waiting(IDLE):
             packed = self._receive(ASKED)
         try:
-            request = _ASKS.decode(packed.tobytes())
+            request = _read_request(packed.tobytes())
         except (msgspec.DecodeError, ValueError) as error:
             raise MeshError(f"request of {party.leader}: {error}") from None
         expected = 0 if party.name == self._blind else request.rows

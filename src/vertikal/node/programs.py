@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from vertikal.errors import InputError
+from vertikal.records import convert
 
 if TYPE_CHECKING:
     from vertikal.node.job import Job
@@ -268,6 +269,6 @@ def _settings(job: Job, kind: Any) -> Any:
         raise InputError.of("settings", f"some of {sorted(known - set(_DRAWN))}", strange[0])
     drawn = {"parties": job.names, "label_parties": job.label_parties}
     try:
-        return msgspec.convert({**job.settings, **drawn}, kind)
+        return convert({**job.settings, **drawn}, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"settings: {error}") from None

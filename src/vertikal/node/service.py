@@ -26,6 +26,7 @@ from vertikal.node.programs import program_named
 from vertikal.node.runs import Run, all_checkpoints, is_passing, public_words
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
+from vertikal.records import convert
 
 if TYPE_CHECKING:
     from vertikal.node.prediction import Predictions
@@ -335,6 +336,6 @@ def _load_libraries() -> None:
 def _job(content: dict[str, Any]) -> Job:
     """A job as a command brought it."""
     try:
-        return msgspec.convert(content, Job)
+        return convert(content, Job)
     except msgspec.ValidationError as error:
         raise InputError(f"job: {error}") from None

@@ -15,6 +15,7 @@ import numpy as np
 from vertikal.algorithms.admm_shard import AdmmShard
 from vertikal.algorithms.shard import Shard, lasting
 from vertikal.errors import InputError
+from vertikal.records import convert, from_msgpack
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Shard, AdmmShard)}
 _DTYPES = ("<f8", "<u8")
@@ -45,10 +46,10 @@ def write_shard(shard: Any, path: Path) -> None:
 def read_shard(path: Path) -> Any:
     """The shard in this file."""
     try:
-        content = msgspec.msgpack.decode(path.read_bytes(), type=_File)
+        content = from_msgpack(path.read_bytes(), _File)
         if content.kind not in KINDS:
             raise ValueError(f"unknown kind {content.kind!r}")
-        return msgspec.msgpack.decode(content.shard, type=KINDS[content.kind], dec_hook=_unpacked)
+        return from_msgpack(content.shard, KINDS[content.kind], dec_hook=_unpacked)
     except OSError as error:
         raise InputError(f"shard file {path.name!r} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:
@@ -61,7 +62,7 @@ def _packed(array: Any) -> _Array:
 
 
 def _unpacked(kind: Any, content: Any) -> Any:
-    packed = msgspec.convert(content, _Array)
+    packed = convert(content, _Array)
     if packed.dtype not in _DTYPES:
         raise ValueError(f"an array of {packed.dtype!r}")
     return np.frombuffer(packed.data, packed.dtype).reshape(packed.shape).copy()

@@ -23,6 +23,7 @@ from vertikal.algorithms.settings import FdsklSettings
 from vertikal.errors import InputError, WireError
 from vertikal.mesh import wire
 from vertikal.party import Preparing, digest
+from vertikal.records import convert
 from vertikal.secure.dealing import draw_keys
 from vertikal.secure.roles import Roles
 from vertikal.version import __version__
@@ -135,7 +136,7 @@ class FileStock:
 
 def _head(file: BinaryIO, path: Path) -> _Head:
     try:
-        return msgspec.convert(_read(file, path).payload(), _Head)
+        return convert(_read(file, path).payload(), _Head)
     except msgspec.ValidationError as error:
         raise InputError(f"{path.name!r} is no {_FOR}: {error}") from None
 

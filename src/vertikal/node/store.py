@@ -34,6 +34,7 @@ from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.node import golden
 from vertikal.node.files import disk_error, private_folder
+from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
@@ -158,16 +159,14 @@ class ModelStore:
         try:
             with np.load(io.BytesIO(files[ARRAYS]), allow_pickle=False) as packed:
                 arrays = {title: packed[title] for title in packed.files}
-            shard = msgspec.convert(
+            shard = convert(
                 json.loads(files[SHARD]),
                 kind,
                 dec_hook=lambda _, place: arrays[place["array"]],
                 str_keys=True,  # as JSON has them, also where they were numbers
             )
             preparation = (
-                msgspec.json.decode(files[PREPARATION], type=Preparation)
-                if PREPARATION in files
-                else None
+                from_json(files[PREPARATION], Preparation) if PREPARATION in files else None
             )
         except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
@@ -196,7 +195,7 @@ class ModelStore:
         path = self._folder / name / str(version or numbers[-1]) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
-            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            manifest = from_json(path.read_bytes(), Manifest)
         except (OSError, msgspec.DecodeError) as error:
             raise InputError(f"{what}: {MANIFEST} cannot be read: {error}") from None
         if manifest.format != FORMAT:

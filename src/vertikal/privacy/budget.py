@@ -18,6 +18,7 @@ import msgspec
 
 from vertikal.errors import BudgetSpent, InputError
 from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
+from vertikal.records import from_json
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,7 +102,7 @@ class BudgetFile:
 
     def _read(self) -> _Content:
         try:
-            content = msgspec.json.decode(self.path.read_bytes(), type=_Content)
+            content = from_json(self.path.read_bytes(), _Content)
         except FileNotFoundError:
             raise InputError(
                 f"budget file must exist, got {str(self.path)!r}; "

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from vertikal.errors import AgreementError, PadReused
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import PROTOCOL_VERSION
+from vertikal.records import convert
 from vertikal.secure.prg import KEY_BYTES, encode_words
 
 TAG = "agreement"
@@ -106,14 +107,10 @@ def agree(
     return PairKeys(mesh.me, job, shared)
 
 
-# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
-_READ = msgspec.msgpack.Decoder(Hello)
-
-
 def _hello(mesh: Mesh, peer: str) -> Hello:
     message: Any = mesh.recv(peer, TAG)
     try:
-        return msgspec.convert(message, Hello)
+        return convert(message, Hello)
     except msgspec.ValidationError as error:
         raise AgreementError(f"{mesh.me}: {peer} introduced itself wrongly: {error}") from None
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from vertikal.errors import MeshError, PassesUsedUp, SecrecyError
 from vertikal.mesh.interface import Mesh
+from vertikal.records import convert
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
 from vertikal.secure.dealing import Dealing
@@ -80,10 +81,6 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last: int = 0
     some: int = 0
     """How many row numbers follow; 0 for all rows."""
-
-
-# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
-_READ = msgspec.msgpack.Decoder(Request)
 
 
 class HiddenFeatures:
@@ -185,7 +182,7 @@ class HiddenFeatures:
         me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
         message: Any = self._mesh.recv(owner, self._tag)
         try:
-            request = msgspec.convert(message, Request)
+            request = convert(message, Request)
         except msgspec.ValidationError as error:
             raise MeshError(f"{me}: {owner} asked for a product wrongly: {error}") from None
         if not request.kind:

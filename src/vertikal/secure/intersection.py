@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from vertikal.errors import AgreementError, InputError, MeshError, SecrecyError
 from vertikal.mesh.interface import Mesh
+from vertikal.records import convert
 from vertikal.secure import prg
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.group import POINT_BYTES, Exponent, Workers, hash_to_points, workers
@@ -72,10 +73,6 @@ class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     matched: int
     digest: bytes
-
-
-# Read here, once: msgspec reads a type when it first meets it, and two threads must not at once.
-_READ = [msgspec.msgpack.Decoder(kind) for kind in (Sizes, Found)]
 
 
 def capacity_of(count: int) -> int:
@@ -305,7 +302,7 @@ class Intersection:
         told = {self._mesh.me: mine}
         for peer in self._peers:
             try:
-                told[peer] = msgspec.convert(self._mesh.recv(peer, tag), type(mine))
+                told[peer] = convert(self._mesh.recv(peer, tag), type(mine))
             except msgspec.ValidationError as error:
                 raise MeshError(f"{self._mesh.me}: {step} of {peer}: {error}") from None
         return told

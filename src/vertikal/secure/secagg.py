@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from vertikal.errors import SecrecyError, WireError
 from vertikal.mesh import wire
+from vertikal.records import convert
 from vertikal.secure.neighbours import Neighbours
 from vertikal.secure.prg import encode_words
 from vertikal.secure.ring import Ring
@@ -132,7 +133,7 @@ def decode(raw: bytes, sender: str, receiver: str, stage: str, kind: type[Messag
     """The message in these bytes; refuses another sender, receiver, stage or form."""
     payload = _payload(raw, sender, receiver, stage)
     try:
-        return msgspec.convert(payload, kind)
+        return convert(payload, kind)
     except msgspec.ValidationError as error:
         raise WireError(f"{receiver}: {stage}: {sender} sent a wrong message: {error}") from None
 

@@ -1,0 +1,55 @@
+"""Records of known types, from plain values and from bytes, in any thread.
+
+msgspec learns a type when it first reads one, and must not do so in two threads at once: the second
+finds the type half learnt, and the whole process ends. Here types are learnt one at a time, each
+before anything of it is read. All of Vertikal reads its records here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+Hook = Callable[[type, Any], Any]
+"""Makes a value of a type that msgspec does not know from what stands in its place."""
+
+_lock = threading.Lock()
+_learnt: set[Any] = set()
+
+
+def convert(
+    value: Any, kind: type[T], *, dec_hook: Hook | None = None, str_keys: bool = False
+) -> T:
+    """``value``, made of dicts, lists and numbers, as a ``kind``."""
+    _learn(kind)
+    return msgspec.convert(value, kind, dec_hook=dec_hook, str_keys=str_keys)
+
+
+def from_json(raw: bytes | str, kind: type[T]) -> T:
+    """The ``kind`` that is written here as JSON."""
+    _learn(kind)
+    return msgspec.json.decode(raw, type=kind)
+
+
+def from_msgpack(raw: bytes, kind: type[T], *, dec_hook: Hook | None = None) -> T:
+    """The ``kind`` that is written here as msgpack."""
+    _learn(kind)
+    return msgspec.msgpack.decode(raw, type=kind, dec_hook=dec_hook)
+
+
+def msgpack_reader(kind: type[T]) -> Callable[[bytes | memoryview], T]:
+    """`from_msgpack` of one type, for what is read often."""
+    with _lock:
+        return msgspec.msgpack.Decoder(kind).decode
+
+
+def _learn(kind: Any) -> None:
+    if kind not in _learnt:
+        with _lock:
+            msgspec.msgpack.Decoder(kind)
+        _learnt.add(kind)
