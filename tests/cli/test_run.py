@@ -118,3 +118,26 @@ def test_bad_files_are_one_line_and_nothing_starts(
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"error: {said}")
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--key", "a.key"], 2, "need --party"),
+        (["--party", "bank", "--key", "a.key"], 2, "--party needs --federation, --key"),
+        (["--party", "bank", "--mesh", "mpi"], 2, "and the network mesh"),
+    ],
+)
+def test_one_party_needs_its_files(
+    folder: Path, arguments: list[str], code: int, words: str
+) -> None:
+    done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), *arguments])
+    assert done.exit_code == code
+    assert words in " ".join(done.stderr.split())
+
+
+def test_one_party_must_be_in_the_job(folder: Path) -> None:
+    files = ["--federation", "f.toml", "--key", "a.key", "--certificate", "a.crt"]
+    done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--party", "zoe", *files])
+    assert done.exit_code == 1
+    assert done.stderr == "error: --party must be one of ['bank', 'shop'], got 'zoe'\n"

@@ -147,6 +147,43 @@ def test_the_same_shards_on_every_mesh_bit_for_bit(folder, masking):
     assert np.mean((values > 0) == y) > 0.9
 
 
+def test_parties_by_hand_each_with_its_own_key_one_of_them_locked(folder):
+    """`vertikal run --party` at each party; the bank's key is kept under a passphrase."""
+    secret = "correct horse battery"
+    bank = Identity.load(folder / "bank.key", folder / "bank.crt")
+    bank.save(folder / "bank.key", folder / "bank.crt", secret.encode())
+    run_all(folder, "local")
+
+    def start(name, **environment):
+        return subprocess.Popen(
+            [
+                *(*COMMAND, "run", str(folder / "job.toml"), "--party", name),
+                *("--federation", str(folder / "federation.toml"), "--out", str(folder / "out")),
+                *("--key", str(folder / f"{name}.key")),
+                *("--certificate", str(folder / f"{name}.crt")),
+            ],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    children = {"locked": start("bank")}
+    try:
+        code, errors = said(children["locked"])
+        assert code == 1
+        assert "kept under a passphrase; give it in VERTIKAL_PASSPHRASE" in errors
+        children |= {name: start(name) for name in NAMES[1:]}
+        children["bank"] = start("bank", VERTIKAL_PASSPHRASE=secret)
+        for name in NAMES:
+            code, errors = said(children[name])
+            assert code == 0, f"{name}: {errors}"
+    finally:
+        end_all(children)
+    assert shards(folder, "out") == shards(folder, "local")
+
+
 def test_a_party_that_starts_last_and_one_that_was_frozen_change_nothing(folder):
     run_all(folder, "local")
     children = {"shop": start_party(folder, "shop"), "clinic": start_party(folder, "clinic")}

@@ -1,4 +1,4 @@
-"""``vertikal run``: all parties of a job on this machine, with one live table."""
+"""``vertikal run``: a job with all its parties on this machine, or one of them, in a live table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from vertikal.cli.loading import loading
+from vertikal.cli.party import passphrase
 from vertikal.errors import InputError
 from vertikal.version import __version__
 
@@ -32,10 +33,31 @@ _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
     type=click.Choice(["network", "mpi", "local"]),
     help="Processes over mutual TLS (default), MPI ranks (default under mpiexec), or threads.",
 )
-@click.option("--out", type=_FOLDER, help="Folder for the shards, one file per party.")
+@click.option(
+    "--out", type=_FOLDER, help="Folder for each party's shard and account, and the predictions."
+)
+@click.option("--party", metavar="NAME", help="Only this party; the others run elsewhere.")
+@click.option("--federation", type=_FILE, help="With --party: the file that all parties share.")
+@click.option("--key", type=_FILE, help="With --party: its private key.")
+@click.option("--certificate", type=_FILE, help="With --party: its certificate.")
 @click.option("--reports", is_flag=True, hidden=True, help="Write reports instead of a table.")
-def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
-    """Train the job in the file JOB with all its parties on this machine."""
+def run(
+    job: Path,
+    mesh: str | None,
+    out: Path | None,
+    party: str | None,
+    federation: Path | None,
+    key: Path | None,
+    certificate: Path | None,
+    reports: bool,
+) -> None:
+    """Train the job in the file JOB with all its parties on this machine, or with --party one."""
+    identity = {"--federation": federation, "--key": key, "--certificate": certificate}
+    if party is not None:
+        _run_one(job, mesh, out, party, identity)
+        return
+    if any(identity.values()):
+        raise click.UsageError(f"{', '.join(identity)} need --party")
     with loading():
         from vertikal.cli.live_table import LiveTable
         from vertikal.node import launch
@@ -61,6 +83,26 @@ def run(job: Path, mesh: str | None, out: Path | None, reports: bool) -> None:
                 click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
         else:
             launch.run_ranks(job, content, out, live.tell)
+
+
+def _run_one(
+    path: Path, mesh: str | None, out: Path | None, name: str, identity: dict[str, Path | None]
+) -> None:
+    """One party here over the network, the others wherever they are."""
+    federation, key, certificate = identity.values()
+    if not (federation and key and certificate) or mesh not in (None, "network"):
+        raise click.UsageError(f"--party needs {', '.join(identity)}, and the network mesh")
+    with loading():
+        from vertikal.cli.live_table import LiveTable
+        from vertikal.node.job import Job
+        from vertikal.node.work import work
+
+    content = Job.load(path)
+    if name not in content.names:
+        raise InputError.of("--party", f"one of {list(content.names)}", name)
+    with LiveTable((name,)) as live:
+        own = network_mesh(content, name, federation, key, certificate)
+        work(content, path.parent, own, out, live.tell)
 
 
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
@@ -122,7 +164,7 @@ def network_mesh(
     from vertikal.secure.identity import Identity
 
     members = FederationFile.load(federation)
-    identity = Identity.load(key, certificate)
+    identity = Identity.load(key, certificate, passphrase())
     if identity.name != name:
         raise InputError.of("--certificate", f"that of {name!r}", identity.name)
     if members.names != content.names:
