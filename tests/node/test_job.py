@@ -56,6 +56,23 @@ def test_a_job_names_its_program(folder):
         load(folder, 'algorithm = "x"\n' + GOOD)
 
 
+@pytest.mark.parametrize(
+    ("written", "bits", "memory"),
+    [
+        ("", 8, None),
+        ('ring_bits = "auto"', 8, None),
+        ("ring_bits = 16", 16, None),
+        ('feature_map = "landmarks"', 16, None),
+        ('feature_map = "landmarks"\nring_bits = 32', 32, None),
+        ('memory = "2 GB"', 8, 2 * 10**9),
+        ("memory = 5000", 8, 5000),
+    ],
+)
+def test_bits_and_bytes_as_the_estimators_take_them(folder, written, bits, memory):
+    settings = load(folder, GOOD.replace("n_dir", f"{written}\nn_dir")).program_settings()
+    assert (settings.ring_bits, settings.memory) == (bits, memory)
+
+
 def test_the_digest_is_of_what_all_share(folder):
     job = Job.load(folder / "job.toml")
     assert load(folder, GOOD.replace("bank.csv", "elsewhere.csv")).digest == job.digest
@@ -83,6 +100,8 @@ def test_regression_takes_any_numbers(folder):
         ("n_directions = 32", "directionz = 3", "settings must be some of .* 'directionz'"),
         ("n_directions = 32", "outputs = 3", "settings must be without 'outputs'"),
         ("n_directions = 32", "kernel = 'x'", "kernel must be one of"),
+        ("n_directions = 32", "memory = 'much'", "memory must be a positive number of bytes"),
+        ("n_directions = 32", "ring_bits = 'few'", "settings: .*ring_bits"),
         ('label = "y"', "", "label must be named by one party"),
         ('[parties.shop]\ntable = "shop.csv"', "", "parties must be two at least"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from vertikal.algorithms import fdskl
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.algorithms.shard import Shard
+from vertikal.algorithms.written_settings import plainly
 from vertikal.clock import Observer
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -25,8 +25,6 @@ from vertikal.estimators.simulation import Federation, Outcome
 from vertikal.party import MASKINGS, Labels, Party, digest
 
 Array = npt.NDArray[Any]
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 class FederatedKernelEstimator(FederatedEstimator):
@@ -210,6 +208,13 @@ class FederatedKernelEstimator(FederatedEstimator):
         if self.masking == "trees" and self.allow_missing:
             raise InputError.of("masking", "'pads' with allow_missing=True", "trees")
         self._check_timeout()
+        written = plainly(
+            {
+                "feature_map": self.feature_map,
+                "ring_bits": plain(self.ring_bits),
+                "memory": plain(self.memory),
+            }
+        )
         return self._settings_type(
             parties=parties,
             label_parties=label_parties,
@@ -232,12 +237,12 @@ class FederatedKernelEstimator(FederatedEstimator):
             max_passes=plain(self.max_passes),
             value_bits=plain(self.value_bits),
             scale=self.scale,
-            ring_bits=self._bits(),
+            ring_bits=written["ring_bits"],
             directions=self.directions,
             schedule=self.schedule,
             max_staleness=plain(self.max_staleness),
             allow_missing=bool(self.allow_missing),
-            memory=parse_bytes(plain(self.memory)),
+            memory=written["memory"],
             tolerance=plain(self.tolerance),
             max_iterations=plain(self.max_iterations),
             outputs=outputs,
@@ -250,12 +255,6 @@ class FederatedKernelEstimator(FederatedEstimator):
         """What a subclass adds."""
         return {}
 
-    def _bits(self) -> Any:
-        """Bits of a ring element: a phase needs 8, a distance to a landmark 16."""
-        if isinstance(self.ring_bits, str) and self.ring_bits == "auto":
-            return 16 if self.feature_map == "landmarks" else 8
-        return plain(self.ring_bits)
-
     def _warn_of_shared_directions(self) -> None:
         if self.directions == "shared":
             warnings.warn(
@@ -264,17 +263,3 @@ class FederatedKernelEstimator(FederatedEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def parse_bytes(text: object) -> int | None:
-    """A number of bytes, from a whole number or a text such as ``"500MB"`` or ``"2 GB"``."""
-    if text is None or (isinstance(text, int) and not isinstance(text, bool)):
-        if isinstance(text, int) and text < 1:
-            raise InputError.of("memory", "a positive number of bytes, '2GB', or None", text)
-        return text
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", str(text).lower())
-    if not isinstance(text, str) or match is None or float(match[1]) <= 0:
-        raise InputError.of(
-            "memory", "a positive number of bytes, a text like '2GB', or None", text
-        )
-    return int(float(match[1]) * _UNITS[match[2]])

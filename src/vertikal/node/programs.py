@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from vertikal.algorithms.written_settings import plainly
 from vertikal.errors import InputError
 from vertikal.records import convert
 
@@ -267,8 +268,9 @@ def _settings(job: Job, kind: Any) -> Any:
     strange = sorted(set(job.settings) - known)
     if strange:
         raise InputError.of("settings", f"some of {sorted(known - set(_DRAWN))}", strange[0])
+    written = plainly(job.settings) if "ring_bits" in known else job.settings
     drawn = {"parties": job.names, "label_parties": job.label_parties}
     try:
-        return convert({**job.settings, **drawn}, kind)
+        return convert({**written, **drawn}, kind)
     except msgspec.ValidationError as error:
         raise InputError(f"settings: {error}") from None
