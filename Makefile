@@ -57,11 +57,11 @@ docs: .venv/.installed-dev  ## build the site into site/, warnings are errors
 	$(BIN)/mkdocs build --strict
 
 bench:  ## say how to run the benchmarks
-	@echo "Benchmarks are scripts; each writes one JSON with its settings. After 'make demo', run"
-	@find benchmarks -name '*.py' ! -name '_*' | sort | sed 's|^|  $(BIN)/python |'
+	@echo "Benchmarks are modules; each writes one JSON with its settings. After 'make test', run one of"
+	@grep -o '$(BIN)/python -m benchmarks[^`]*' benchmarks/README.md | sed 's|^|  |'
 
 clean:  ## remove .venv, the built site and all caches
-	rm -rf .venv site build dist htmlcov .coverage .coverage.* \
+	rm -rf .venv site build dist htmlcov vertikal-demo .coverage .coverage.* \
 	  .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -91,7 +91,7 @@ def train(
     """The training program, ADMM Algorithm 1; returns this party's shard.
 
     With ``settings.privacy`` contributions carry the noise of the private form; ``budget`` is then
-    this party's own budget file, charged before anything leaves the party.
+    this party's own budget file, charged before anything computed from its columns leaves it.
     """
     settings.check_rows(party.table.rows)
     if party.labels is not None:

@@ -47,7 +47,7 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """ADMM sharing's parameters, by the names that the estimators use."""
+    """ADMM sharing's parameters, named as the estimators name them, but for `intercept`."""
 
     parties: tuple[str, ...]
     label_parties: tuple[str, ...]

@@ -47,7 +47,8 @@ from vertikal.cli.loading import loading
 def demo(out: Path, rows: int, seed: int, mesh: str, no_open_hint: bool, recommender: bool) -> None:
     """Train with three parties, compare, and show who learned what.
 
-    Each party is a process of its own on this machine; nothing is sent anywhere else.
+    Each party is a process of its own on this machine (with --mesh local a thread); nothing is sent
+    anywhere else.
     """
     with loading():
         from vertikal.cli import demo_show

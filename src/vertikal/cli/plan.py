@@ -18,8 +18,8 @@ from vertikal.reporting import bytes_text, seconds_text
 def plan(file: Path, as_json: bool, party: Path | None) -> None:
     """Rows, bytes, memory and minutes of the job in FILE, by party and by bandwidth.
 
-    A short probe with invented columns on this machine; nobody's data is read, and the others are
-    only asked how fast they answer.
+    A short probe with invented columns on this machine. Only this party's own table is read, to
+    count its rows; the others are only asked how fast they answer.
     """
     from vertikal.node.job import Job
 

@@ -36,7 +36,7 @@ def predict(
     unknown: str | None,
     party: Path | None,
 ) -> None:
-    """Score the ids in a file with MODEL; run at its label party."""
+    """Score the ids in a file with MODEL; run at its first label party."""
     if out.suffix not in (".parquet", ".csv"):
         raise InputError.of("--out", "a file that ends in .parquet or .csv", out.name)
     wanted = read_ids(ids, column)

@@ -1,7 +1,7 @@
 """Where a party's table comes from: files, databases, anything Arrow. One interface for all.
 
 A `Source` hands out an id column and named columns in blocks (Arrow record batches), as often as it
-is asked, so that a table is never in memory as a whole before it is numbers. What it reads:
+is asked, so that training has a table in memory as a whole only once it is numbers. What it reads:
 
     accounts.csv, accounts.parquet, accounts.arrow or .feather
     a9a.svm or .libsvm       columns "1", "2", …, and "label"; ids are "row" (line numbers) or "qid"

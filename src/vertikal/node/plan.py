@@ -2,8 +2,8 @@
 
 The probe runs the job's own program, all parties in this process, on two small numbers of rows, and
 draws the line through both: bytes and frames are counted exactly, seconds are this machine's. Links
-are measured by a few messages to each party that is there. Nobody's table is read but the number of
-the submitter's own rows.
+are measured by a few messages to each party that is there. Of tables only the submitter's own is
+read, to count its rows.
 """
 
 from __future__ import annotations

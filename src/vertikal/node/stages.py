@@ -2,9 +2,9 @@
 
 The parties first tell one another how far each has come, so that all take up the work at the same
 place. Every stage leaves a checkpoint; a run that is broken off costs no more than its last stage
-or block. The party's secret of a job is drawn once, so the same job gives the same model however
-often it was interrupted. A dealer without data takes no part in the alignment; the others tell it
-how many rows they have in common.
+or block. The party's secret of a job is drawn once, so a job without fresh noise or masks gives the
+same model however often it was interrupted. A dealer without data takes no part in the alignment;
+the others tell it how many rows they have in common.
 """
 
 from __future__ import annotations
