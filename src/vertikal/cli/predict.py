@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ def predict(
     """Score the ids in a file with MODEL; run at its first label party."""
     if out.suffix not in (".parquet", ".csv"):
         raise InputError.of("--out", "a file that ends in .parquet or .csv", out.name)
+    if not out.parent.is_dir():
+        # Before anything is asked for: rows of the day would be spent for nothing.
+        raise InputError.of("--out", "in a folder that exists", out.parent.name)
     wanted = read_ids(ids, column)
     degraded = None if unknown is None else unknown == "degraded"
     rows: list[dict[str, Any]] = []
@@ -61,22 +65,41 @@ _STATUSES = ("ok", "degraded", "unknown")
 
 
 def read_ids(path: Path, column: str | None) -> list[str]:
-    """The ids in one column of a file, as they are written there."""
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet
+    """The ids in one column of a file, in their written form; the same may stand there twice."""
+    from vertikal.data.ids import survey
 
-            table = pyarrow.parquet.read_table(path)
-            titles = table.column_names
-            found = table.column(_title(titles, column)).to_pylist()
-            return [str(one) for one in found]
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            titles = next(lines, [])
-            place = titles.index(_title(titles, column))
-            return [row[place] for row in lines if row]
-    except (OSError, UnicodeDecodeError, IndexError) as error:
+    try:
+        read = _from_parquet if path.suffix == ".parquet" else _from_csv
+        cells = read(path, column)
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise InputError(f"--ids: {path.name!r} cannot be read: {words}") from None
+    except ValueError as error:  # no text, or no Parquet
         raise InputError(f"--ids: {path.name!r} cannot be read: {error}") from None
+    values, report = survey(cells)
+    problems = replace(report, repeated=0).problems()
+    if problems:
+        raise InputError(
+            f"--ids: of the {report.rows} ids in {path.name!r}, {'; '.join(problems)}; they must "
+            "be all text or all whole numbers"
+        )
+    return [value.decode() for value in values]
+
+
+def _from_parquet(path: Path, column: str | None) -> list[Any]:
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(path)
+    cells: list[Any] = table.column(_title(table.column_names, column)).to_pylist()
+    return cells
+
+
+def _from_csv(path: Path, column: str | None) -> list[str]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file)
+        titles = next(lines, [])
+        place = titles.index(_title(titles, column))
+        return [row[place] if place < len(row) else "" for row in lines if row]
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
