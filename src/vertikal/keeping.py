@@ -31,7 +31,7 @@ OPENED = "opened"
 
 
 class KeptTally:
-    """What a helper has opened to ``owner`` in all runs of a job (`hidden_features.Tally`)."""
+    """What a helper has opened to ``owner`` in all runs of a job (`openings.Tally`)."""
 
     def __init__(self, keeper: Keeper, owner: str) -> None:
         self._keeper = keeper

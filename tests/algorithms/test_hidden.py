@@ -13,6 +13,7 @@ from vertikal.algorithms import hidden
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.errors import InputError, RingError, SecrecyError
 from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.secure.hidden_features import HiddenFeatures
 
 ROWS = 200
 GENERATOR = np.random.default_rng(0)
@@ -171,6 +172,11 @@ def test_named_roles_do_not_change_the_model():
         ({"value_bits": 3}, "value_bits must be from 4 to 28, got 3"),
         ({"value_bits": 8.5}, "value_bits must be a positive whole number, got 8.5"),
         ({"solver": "dsg", "samples": 15}, "samples must be at least 16 with disclosure='values'"),
+        (
+            {"solver": "dsg", "samples": 16, "features": 64, "steps": 600},
+            "samples must be at least 4800 with disclosure='values', 8 for each step and output",
+        ),
+        ({"solver": "dsg", "samples": 201}, "rows must be at least 201 with disclosure='values'"),
         ({"solver": "dsg", "precondition": True}, "precondition must be False with"),
         ({"memory": 1000}, "memory must be None or at least 76800 bytes with disclosure='values'"),
         ({"dealer": ""}, "dealer must be named by texts of 1 to"),
@@ -216,7 +222,59 @@ def test_the_solver_stops_where_the_agreed_passes_end():
         outputs=4,
     )
     assert counted.passes("a") == 25
-    assert counted.iterations() == 6
+    assert counted.iterations(1000) == 6
+    assert counted.iterations(100) == 4  # of 20 gradients four each, one before the first
+
+
+def test_few_rows_are_not_hidden():
+    with pytest.raises(InputError, match="rows must be at least 10 with disclosure='values'"):
+        make(disclosure="values").fit(X[:9], Y[:9])
+    with pytest.raises(InputError, match="rows must be at least 30 with"):
+        make(disclosure="values").fit(X[:29], np.arange(29) % 3)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The products that label parties asked for: kind, vectors, rows, columns."""
+    found, real = [], HiddenFeatures.product
+
+    def product(self, kind, vectors, rows=None, columns=slice(None)):
+        found.append((kind, vectors.copy(), rows, columns))
+        return real(self, kind, vectors, rows, columns)
+
+    monkeypatch.setattr(HiddenFeatures, "product", product)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_passes": 1000, "max_iterations": 1000, "tolerance": 1e-12},
+        {"solver": "dsg", "samples": 128, "features": 20, "steps": 48},
+    ],
+)
+def test_gradients_leave_most_about_every_column_open(asked, settings):
+    """As equations about one column of the features they are too few to solve, by far."""
+    make(disclosure="values", **settings).fit(X, Y)
+    gradients = [one for one in asked if one[0] == "adjoint"]
+    assert len(gradients) > 15
+    column = []
+    for _, vectors, rows, columns in gradients:
+        if 0 in range(60)[columns]:
+            equation = np.zeros(len(X))
+            equation[slice(None) if rows is None else rows] = vectors[:, 0]
+            column.append(equation)
+    assert np.linalg.matrix_rank(np.array(column)) <= len(X) / 4
+
+
+def test_a_row_that_a_batch_draws_twice_is_asked_for_once(asked):
+    same = {"solver": "dsg", "samples": 128, "features": 20}
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    batches = [rows for _, _, rows, _ in asked if rows is not None]
+    assert batches
+    assert all(len(np.unique(rows)) == len(rows) < 128 for rows in batches)
+    np.testing.assert_allclose(coefficients(values), coefficients(opened), rtol=0, atol=2e-4)
 
 
 def test_the_helper_counts_what_a_batch_opens():

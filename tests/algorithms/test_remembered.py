@@ -93,9 +93,11 @@ def fresh():
     return {name: Kept() for name in NAMES}
 
 
-def opened(keepers, owner, helper):
+def opened(keepers, owner, helper, *, gradients=False):
+    """What the helper has booked: forward products, or gradients (written as negative numbers)."""
     entries = keepers[helper].lists[f"opened-{owner.encode().hex()}"]
-    return [np.frombuffer(entry, np.int64).tolist() for entry in entries]
+    found = [np.frombuffer(entry, np.int64).tolist() for entry in entries]
+    return [entry for entry in found if (entry[0] < 0) == gradients]
 
 
 @pytest.fixture
@@ -123,6 +125,8 @@ def test_a_run_goes_on_where_it_was(asked, label_parties):
     assert max(asked.values()) == 1
     for owner in label_parties:
         assert opened(keepers, owner, helper) == [[1]] * PASSES
+        width = 48 // len(label_parties)
+        assert opened(keepers, owner, helper, gradients=True) == [[-1, 0, width]] * (PASSES + 1)
         assert shards[owner].training.iterations == PASSES
     # A third run would find all answers, and ask nothing.
     asked.clear()

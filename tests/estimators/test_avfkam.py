@@ -244,7 +244,11 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
         ),
         (
             {"solver": "dsg", "label_parties": 2, "memory": 100},
-            "^memory must be enough for all 120 rows with schedule='async', got 100",
+            "^memory must be enough for all 120 rows with solver='dsg': batches of pairs",
+        ),
+        (
+            {"solver": "dsg", "schedule": "sync", "disclosure": "values"},
+            "^solver must be 'exact' with disclosure='values': batches of pairs",
         ),
     ],
 )

@@ -50,7 +50,7 @@ class Opened:
 
         def counted(tally, entry):
             add(tally, entry)
-            self.passes += int(entry[0])
+            self.passes += max(0, int(entry[0]))  # gradients are booked as negative numbers
 
         def asked(self_, kind, vectors, *rest):
             self.questions[kind, vectors.tobytes()] += 1

@@ -37,7 +37,7 @@ def failed(session, name):
 def test_no_row_is_opened_more_often_than_agreed():
     def program(hidden):
         hidden.product("forward", FORWARD)
-        hidden.product("forward", np.ones((WIDTH, 1)), np.array([3, 3, 5]))
+        hidden.product("forward", np.ones((WIDTH, 1)), np.array([3, 5]))
         hidden.product("adjoint", np.ones((ROWS, 1)))
         hidden.product("forward", np.ones((WIDTH, 2)), np.array([7]))
         hidden.product("forward", np.ones((WIDTH, 1)), np.array([7]))
@@ -53,7 +53,17 @@ def test_no_row_is_opened_more_often_than_agreed():
     assert "ada asked for forward pass 4" in str(session.outcome.errors["ada"])
 
 
-@pytest.mark.parametrize("rows", [np.array([4]), np.array([4, 4, 4, 4, 9, 9])])
+@pytest.mark.parametrize("kind", ["forward", "adjoint"])
+def test_no_row_twice_in_one_product(kind):
+    rows = np.array([*range(10), 3])
+    vectors = np.ones((WIDTH if kind == "forward" else len(rows), 1))
+    error = failed(hide(PHASES, lambda hidden: hidden.product(kind, vectors, rows)), "hal")
+    assert isinstance(error, SecrecyError)
+    assert "asked for a row twice in one product" in str(error)
+    assert "nothing was opened" in str(error)
+
+
+@pytest.mark.parametrize("rows", [np.array([4]), np.array([4, 9])])
 def test_no_gradient_of_few_rows(rows):
     session = hide(
         PHASES, lambda hidden: hidden.product("adjoint", np.ones((len(rows), 1)), rows), fewest=3

@@ -24,8 +24,26 @@ class AvfkamSettings(FdsklSettings, frozen=True, kw_only=True, tag="avfkam"):
             raise InputError.of(
                 "validation", "a share of the rows within [0, 0.5]", self.validation
             )
+        if self.solver == "dsg" and self.hides:
+            raise InputError.of(
+                "solver",
+                f"'exact' with disclosure={self.disclosure!r}: batches of pairs, which helper and "
+                "dealer are told, show the labels",
+                "dsg",
+            )
         if self.outputs != 1 or self.regression:
             raise InputError.of("outputs", "1 (two classes) for a pairwise loss", self.outputs)
+
+    def check_rows(self, rows: int) -> None:
+        super().check_rows(rows)
+        # Who is asked for batches sees which rows come from the smaller class.
+        if self.solver == "dsg" and self.cached_rows(rows) < rows:
+            raise InputError.of(
+                "memory",
+                f"enough for all {rows} rows with solver='dsg': batches of pairs, asked for again, "
+                "show the labels",
+                self.memory,
+            )
 
     def _check_loss(self) -> None:
         pair_loss_named(self.loss)

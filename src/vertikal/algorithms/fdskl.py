@@ -137,7 +137,7 @@ def solve_exactly(
     party: Party, shard: Shard, operator: FeatureOperator, problem: Objective
 ) -> Solution:
     """The label parties' common solution, each with its own coefficients."""
-    settings, most = shard.settings, shard.settings.iterations()
+    settings, most = shard.settings, shard.settings.iterations(operator.rows)
     if operator.most_forward is not None:
         most = min(most, operator.most_forward // settings.outputs)
 

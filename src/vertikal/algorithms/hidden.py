@@ -124,6 +124,17 @@ class HiddenOperator(FeatureOperator):
         return self._product("adjoint", residuals, rows, columns) * self._norm
 
     def _product(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
+        if rows is None:
+            return self._asked(kind, vectors, None, columns)
+        # A batch may draw a row twice; it is asked for once, or its noise would be drawn twice.
+        distinct, places = np.unique(rows, return_inverse=True)
+        if kind == "forward":
+            return self._asked(kind, vectors, distinct, columns)[places]
+        summed = np.zeros((len(distinct), vectors.shape[1]))
+        np.add.at(summed, places, vectors)
+        return self._asked(kind, summed, distinct, columns)
+
+    def _asked(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
         if self._remembered is None:
             return self._hidden.product(kind, vectors, rows, columns)
         return self._remembered.product(self._hidden.product, kind, vectors, rows, columns)

@@ -26,12 +26,11 @@ Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
 
 def begin(party: Party, settings: FdsklSettings) -> Shard:
     """The shard with this party's scaling, the agreed bandwidth and its secret seed."""
+    settings.check_rows(party.table.rows)
     with party.clock.stage("prepare"):
         scaling = learn_scaling(party.table, settings.scale)
     with party.clock.stage("bandwidth"):
         bandwidth = agree_on_bandwidth(party, settings, scaling)
-    if settings.hides:
-        settings.check_memory(party.table.rows)
     return Shard(
         party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
     )

@@ -27,6 +27,9 @@ FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28
 FEWEST_SAMPLES = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
+SAMPLES_PER_USE = 8
+"""Twice what `secure.openings` asks for: a batch may draw rows twice."""
+GRADIENTS_PER_ROW = 0.2
 DIRECTIONS = ("private", "shared")
 SCHEDULES = ("sync", "async")
 RING_BITS = (8, 16, 32)
@@ -178,10 +181,12 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
             raise InputError.of("feature_map", f"'fourier' {level}", self.feature_map)
         if self.ring_bits not in HIDDEN_RING_BITS:
             raise InputError.of("ring_bits", f"8 or 16 {level}", self.ring_bits)
-        if self.solver == "dsg" and self.samples < FEWEST_SAMPLES:
+        needed = max(FEWEST_SAMPLES, SAMPLES_PER_USE * self._uses() * self.outputs)
+        if self.solver == "dsg" and self.samples < needed:
             raise InputError.of(
                 "samples",
-                f"at least {FEWEST_SAMPLES} {level}: the gradient of few rows shows their features",
+                f"at least {needed} {level}, {SAMPLES_PER_USE} for each step and output on the "
+                "same directions: gradients of few rows show their features",
                 self.samples,
             )
         if self.solver == "dsg" and self.precondition:
@@ -239,12 +244,22 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         """
         return self.max_passes or max(1, self.widths()[owner] // 4)
 
-    def iterations(self) -> int:
-        """How far the exact solver may go: as told, and within the passes that were agreed."""
+    def _uses(self) -> int:
+        """How many steps of the stochastic solver are about the same directions."""
+        blocks = sum(-(-width // self.features) for width in self.widths().values())
+        return 1 if self.steps is None else -(-self.steps // blocks)
+
+    def iterations(self, rows: int) -> int:
+        """How far the exact solver may go: as told, and within what the helper opens.
+
+        That is the passes that were agreed, and gradients up to a quarter of the rows, of which a
+        twentieth is left for answers that a crash may lose; one gradient comes before the first.
+        """
         if not self.hides or self.seals:
             return self.max_iterations
         fewest = min(self.passes(owner) for owner in self.label_parties)
-        return max(1, min(self.max_iterations, fewest // self.outputs))
+        gradients = int(rows * GRADIENTS_PER_ROW) // self.outputs
+        return max(1, min(self.max_iterations, fewest // self.outputs, gradients - 1))
 
     def stopping(self) -> float:
         """The exact solver's tolerance; hidden in 32 bits, gradients are good to about 1 %.
@@ -275,9 +290,18 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         """Bits that a role keeps per row and direction where features are hidden."""
         return 2 * self.hidden_bits if self.seals else self.hidden_bits
 
-    def check_memory(self, rows: int) -> None:
-        """Where features are hidden all rows are kept, since nothing is asked for again."""
-        if self.cached_rows(rows) < rows:
+    def check_rows(self, rows: int) -> None:
+        """Refuse too few rows to hide, and where features are hidden, too many for the memory."""
+        if self.disclosure == "values":
+            fewest = self.samples if self.solver == "dsg" else 10 * self.outputs
+            if rows < fewest:
+                raise InputError.of(
+                    "rows",
+                    f"at least {fewest} with disclosure='values' (as many as samples, or ten for "
+                    "each output): a gradient of few rows shows their features",
+                    rows,
+                )
+        if self.hides and self.cached_rows(rows) < rows:
             needed = rows * max(self.widths().values()) * self.kept_bits() // 8
             raise InputError.of(
                 "memory",

@@ -109,6 +109,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         tables = self._tables(X, assigned, varying=True)
         base, seed = self._randomness()
         settings = self._settings(tuple(tables), targets.shape[1], seed)
+        settings.check_rows(len(targets))
         self._warn_of_shared_directions()
         outcome = self._run(
             tables,
@@ -119,6 +120,7 @@ class FederatedKernelEstimator(FederatedEstimator):
             lambda party: self._train(party, settings),
         )
         self._keep(outcome, settings, assigned)
+        self._warn_of_convergence(len(targets))
         return self
 
     def _train(self, party: Party, settings: FdsklSettings) -> Shard:
@@ -147,16 +149,21 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.penalty_ = leader.training.penalty
         self.objective_ = list(leader.training.objective)
         self.n_iter_ = leader.training.iterations
-        if not leader.training.converged and self.n_iter_ == settings.iterations():
-            limit = "max_iterations"
-            if settings.iterations() < settings.max_iterations:
-                limit = "max_passes (which opens more), n_directions"
-            warnings.warn(
-                f"not converged to tolerance {settings.stopping():g} in {self.n_iter_} iterations; "
-                f"raise {limit}, tolerance or penalty",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+
+    def _warn_of_convergence(self, rows: int) -> None:
+        settings, training = self.settings_, self.shards_[self._leader].training
+        most = settings.iterations(rows)
+        if training.converged or training.iterations < most:
+            return
+        limit = "max_iterations"
+        if most < settings.max_iterations:
+            limit = "max_passes (which opens more), n_directions, the number of rows"
+        warnings.warn(
+            f"not converged to tolerance {settings.stopping():g} in {self.n_iter_} iterations; "
+            f"raise {limit}, tolerance or penalty",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
     def _decide(self, X: Any) -> Array:
         """f of each row, (rows, outputs): the joint prediction of all parties by secure sums."""

@@ -162,7 +162,7 @@ class Fdskl:
             sent[dealer] += cells * 2 * word
             for name in (*owners, helper, dealer):
                 memory[name] += cells * word
-            passes = min(passes, settings.iterations() * 2)
+            passes = min(passes, settings.iterations(rows) * 2)
             for name in (*owners, helper, dealer):
                 sent[name] += passes * (rows + settings.n_directions) * word
         rounds = 4 + (2 * passes if settings.hides or len(owners) > 1 else 0)

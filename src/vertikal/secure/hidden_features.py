@@ -5,26 +5,26 @@ masked half of step 3, `private_product`). Then the label party asks for product
 dealer serve until it says that there are no more. What remains of the cosines is C − Y at the label
 party, under a mask Y that helper and dealer know; neither of the two says anything by itself.
 
-The helper counts what it opens: no row takes part in more forward products than was agreed, and no
-adjoint product is about fewer rows than was agreed, since either would hand over features. With a
-`Tally` it counts over all runs of a job, with those that were broken off.
+The helper counts what it opens (`openings`): too many products, or one about too few rows, would
+hand over features.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import MeshError, PassesUsedUp, SecrecyError
+from vertikal.errors import MeshError
 from vertikal.mesh.interface import Mesh
 from vertikal.records import convert
 from vertikal.secure.agreement import PairKeys
 from vertikal.secure.cosine_shares import Booked, CosineShares
 from vertikal.secure.dealing import Dealing
+from vertikal.secure.openings import Openings, Tally
 from vertikal.secure.private_product import KINDS, OPENED_BITS, Part, PrivateProduct
 from vertikal.secure.ring import Ring
 from vertikal.secure.roles import Roles
@@ -62,16 +62,6 @@ class Agreed:
     """Bits of full scale that a forward product opens; the rest is the helper's noise."""
 
 
-class Tally(Protocol):
-    """What a helper opened in all runs of one job so far; it outlives the helper's process."""
-
-    def entries(self) -> list[Array]:
-        """One per forward product: how many vectors, then the rows if they were not all."""
-
-    def add(self, entry: Array) -> None:
-        """Book one more, for good before it returns."""
-
-
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the label party tells helper and dealer before each product; no ``kind``: no more."""
 
@@ -100,10 +90,10 @@ class HiddenFeatures:
         self._mesh, self._roles, self._booked = mesh, roles, booked
         self._fixed = FixedPoint(Ring(agreed.word_bits))
         self._tag = f"hidden/{roles.owner}/{roles.session}/request"
-        self._opened = np.zeros(agreed.rows, np.int64)  # at H: forward products by row
-        self._tally = tally if mesh.me == roles.helper else None
-        for entry in self._tally.entries() if self._tally else ():
-            self._opened[entry[1:] if len(entry) > 1 else slice(None)] += entry[0]
+        counted = tally if mesh.me == roles.helper else None
+        self._openings = Openings(
+            mesh.me, roles.owner, agreed.rows, agreed.most_passes, agreed.fewest_rows, counted
+        )
         if dealing is not None:
             shape = (agreed.rows, agreed.width)
             self._product = PrivateProduct(
@@ -121,7 +111,7 @@ class HiddenFeatures:
     @property
     def opened(self) -> int:
         """H: forward products that the row which took part in most took part in."""
-        return int(self._opened.max(initial=0))
+        return self._openings.forward
 
     def add(self, phases: Array) -> None:
         """Every party: the next block of rows, with its own phases, which are overwritten."""
@@ -164,7 +154,8 @@ class HiddenFeatures:
                 return
             part = self._part(request, rows)
             if self._mesh.me == self._roles.helper:
-                self._count(request, rows)
+                columns = (request.first, request.last)
+                self._openings.book(request.kind, request.outputs, columns, rows)
                 with self._booked("answers"):
                     self._product.answer(request.kind, request.outputs, part)
             else:
@@ -196,26 +187,6 @@ class HiddenFeatures:
         if rows.min() < 0 or rows.max() >= agreed.rows:
             raise MeshError(f"{me}: {owner} asked for rows beyond the {agreed.rows} there are")
         return request, rows
-
-    def _count(self, request: Request, rows: Array | None) -> None:
-        """H: refuse what would open more than was agreed, before anything is computed."""
-        me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
-        if request.kind == "forward":
-            which = np.empty(0, np.int64) if rows is None else np.unique(rows)
-            self._opened[slice(None) if rows is None else which] += request.outputs
-            if self.opened > agreed.most_passes:
-                raise PassesUsedUp(
-                    f"{me}: {owner} asked for forward pass {self.opened} over a row; "
-                    f"{agreed.most_passes} were agreed (max_passes), and nothing was opened"
-                )
-            if self._tally is not None:
-                self._tally.add(np.concatenate(([request.outputs], which)).astype(np.int64))
-        distinct = agreed.rows if rows is None else len(np.unique(rows))
-        if request.kind == "adjoint" and distinct < agreed.fewest_rows:
-            raise SecrecyError(
-                f"{me}: {owner} asked for a gradient over {distinct} rows; fewer than "
-                f"{agreed.fewest_rows} would show single features, and nothing was opened"
-            )
 
     def _part(self, request: Request, rows: Array | None) -> Part:
         columns = slice(request.first, request.last)

@@ -1,0 +1,134 @@
+"""What a helper has opened of one block of hidden features, counted, and refused beyond a limit.
+
+A forward product C·d is one equation about the features of each of its rows, whose unknowns are as
+many as there are columns: no row may take part in more of them than was agreed. A gradient Cᵀr over
+s rows is one equation about each column of these rows. It counts 1/s at each of them, and no row
+may come to more than a quarter. So of any set of rows there are never more equations than a quarter
+of its unknowns, whatever the batches: each equation about rows of the set alone brought all of its
+count there.
+
+With a `Tally` both are counted over all runs of a job, with those that were broken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import PassesUsedUp, SecrecyError
+
+Array = npt.NDArray[Any]
+
+MOST_GRADIENTS = 0.25
+"""Gradients that a row may take part in, each counted by one over the number of its rows."""
+
+
+class Tally(Protocol):
+    """What a helper opened in all runs of one job so far; it outlives the helper's process."""
+
+    def entries(self) -> list[Array]:
+        """One per product, as `Openings` wrote them."""
+
+    def add(self, entry: Array) -> None:
+        """Book one more, for good before it returns."""
+
+
+@dataclass
+class _Span:
+    """Gradients about one run of columns: of all rows, and of single ones besides."""
+
+    everywhere: float = 0.0
+    single: dict[int, float] = field(default_factory=dict)
+
+    def of(self, rows: Array | None) -> float:
+        """The most that any of these rows has taken part in."""
+        if rows is None:
+            return self.everywhere + max(self.single.values(), default=0.0)
+        return self.everywhere + max(self.single.get(row, 0.0) for row in rows.tolist())
+
+
+class Openings:
+    """At the helper: all products of one block so far; ``me`` and ``owner`` are for messages."""
+
+    def __init__(
+        self,
+        me: str,
+        owner: str,
+        rows: int,
+        most_passes: int,
+        fewest_rows: int,
+        tally: Tally | None = None,
+    ) -> None:
+        self._me, self._owner = me, owner
+        self._most_passes, self._fewest_rows = most_passes, fewest_rows
+        self._passes = np.zeros(rows, np.int64)
+        self._spans: dict[tuple[int, int], _Span] = {}
+        self._tally = tally
+        for entry in tally.entries() if tally else ():
+            if entry[0] > 0:
+                self._add_forward(int(entry[0]), entry[1:] if len(entry) > 1 else None)
+            else:
+                first, last = int(entry[1]), int(entry[2])
+                rest = entry[3:] if len(entry) > 3 else None
+                self._add_gradient(-int(entry[0]), first, last, rest)
+
+    @property
+    def forward(self) -> int:
+        """Forward products that the row which took part in most took part in."""
+        return int(self._passes.max(initial=0))
+
+    def book(self, kind: str, outputs: int, columns: tuple[int, int], rows: Array | None) -> None:
+        """Count one product of ``outputs`` vectors, or refuse it before anything is computed."""
+        if rows is not None and len(np.unique(rows)) < len(rows):
+            raise SecrecyError(
+                f"{self._me}: {self._owner} asked for a row twice in one product; each time it "
+                "would be answered with noise of its own, and nothing was opened"
+            )
+        if kind == "forward":
+            self._add_forward(outputs, rows)
+            if self.forward > self._most_passes:
+                raise PassesUsedUp(
+                    f"{self._me}: {self._owner} asked for forward pass {self.forward} over a row; "
+                    f"{self._most_passes} were agreed (max_passes), and nothing was opened"
+                )
+            head = [outputs]
+        else:
+            self._check_rows(len(self._passes) if rows is None else len(rows))
+            most = self._add_gradient(outputs, *columns, rows)
+            if most > MOST_GRADIENTS * (1 + 1e-9):
+                raise PassesUsedUp(
+                    f"{self._me}: {self._owner} asked for so many gradients over the same rows "
+                    "that their features would follow, and nothing was opened; fewer steps or "
+                    "iterations, more samples, or more rows"
+                )
+            head = [-outputs, *columns]
+        if self._tally is not None:
+            which = np.empty(0, np.int64) if rows is None else rows
+            self._tally.add(np.concatenate((head, which)).astype(np.int64))
+
+    def _check_rows(self, count: int) -> None:
+        if count < self._fewest_rows:
+            raise SecrecyError(
+                f"{self._me}: {self._owner} asked for a gradient over {count} rows; fewer than "
+                f"{self._fewest_rows} would show single features, and nothing was opened"
+            )
+
+    def _add_forward(self, outputs: int, rows: Array | None) -> None:
+        self._passes[slice(None) if rows is None else rows] += outputs
+
+    def _add_gradient(self, outputs: int, first: int, last: int, rows: Array | None) -> float:
+        """Count it; the most that one of its rows has come to, over all spans that overlap."""
+        span = self._spans.setdefault((first, last), _Span())
+        if rows is None:
+            span.everywhere += outputs / len(self._passes)
+        else:
+            for row in rows.tolist():
+                span.single[row] = span.single.get(row, 0.0) + outputs / len(rows)
+        return sum(
+            other.of(rows)
+            for (start, stop), other in self._spans.items()
+            if start < last and first < stop
+        )
