@@ -306,6 +306,22 @@ def entries(root, name):
     return BudgetFile(Path(root, name, "store", "budget.json")).entries
 
 
+def test_columns_of_a_private_job_are_as_they_came(tmp_path):
+    """Text becomes one column for each of its words, which tells something about all rows."""
+    private(tmp_path, 8)
+    table = tmp_path / "shop" / "people.csv"
+    head, *lines = table.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    table.write_text(
+        "\n".join([head, *(",".join([c[0], f"w{len(c[1]) % 2}", *c[2:]]) for c in cells)])
+    )
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        record = world.wait("shop", digest, lambda one: one.final, "stops")
+        assert "columns of shop must be numbers, without missing" in record.words
+        assert not entries(tmp_path, "shop")
+
+
 def test_each_run_with_noise_is_charged(tmp_path, monkeypatch):
     private(tmp_path, 8)
     break_once(monkeypatch)

@@ -44,6 +44,8 @@ store = "store"
 who = ["lender"]
 disclosures = {disclosures}
 least_rows = 20
+most_passes = 64
+most_value_bits = 28
 experiments = true
 {policy}
 """

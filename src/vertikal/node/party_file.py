@@ -73,6 +73,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disclosures: tuple[str, ...] = ("values",)
     least_rows: int = 100
     most_directions: int = 4096
+    most_passes: int | None = None
+    """Values of a row that hidden phases may open; if not given, a quarter of the directions."""
+    most_value_bits: int = 6
     least_difference: int = 10
     differencing: str = "refuse"
     predictions_per_day: int = 1000
@@ -124,6 +127,8 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         for word, number, least in (
             ("policy.least_rows", policy.least_rows, 1),
             ("policy.most_directions", policy.most_directions, 1),
+            ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
+            ("policy.most_value_bits", policy.most_value_bits, 4),
             ("policy.least_difference", policy.least_difference, 0),
             ("policy.most_attempts", policy.most_attempts, 1),
             ("policy.predictions_per_day", policy.predictions_per_day, 0),

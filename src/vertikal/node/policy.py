@@ -8,7 +8,7 @@ from typing import Any
 from vertikal.errors import InputError
 from vertikal.node.approvals import Proposal
 from vertikal.node.job import Job
-from vertikal.node.party_file import Offer, PartyFile, Standing
+from vertikal.node.party_file import Offer, PartyFile, Policy, Standing
 from vertikal.node.programs import program_named
 
 
@@ -63,6 +63,8 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
             f"policy of {file.name}: {directions} directions per row, at most "
             f"{policy.most_directions} are allowed"
         )
+    if disclosure == "values" and hasattr(settings, "value_bits"):
+        found += [f"policy of {file.name}: {words}" for words in _opens(policy, settings)]
     if not policy.experiments:
         found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, settings)]
     privacy = getattr(settings, "privacy", None)
@@ -70,9 +72,34 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
         found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
     if job.parties[file.name].table is not None:
         try:
-            offered(file, proposal)
+            offer = offered(file, proposal)[0]
         except InputError as error:
             found.append(str(error))
+        else:
+            if privacy is not None and (offer.missing != "refuse" or offer.categories):
+                found.append(
+                    f"table of {file.name}: filling missing cells and reading categories looks at "
+                    "all rows, which differential privacy does not count; offer numbers with "
+                    "missing = 'refuse'"
+                )
+    return found
+
+
+def _opens(policy: Policy, settings: Any) -> list[str]:
+    """What a job with hidden phases opens beyond what is allowed: how often, and how precisely."""
+    found = []
+    for owner, width in settings.widths().items():
+        most = policy.most_passes or max(1, width // 4)
+        if settings.passes(owner) > most:
+            found.append(
+                f"max_passes lets {owner} see {settings.passes(owner)} values of each row, at most "
+                f"{most} are allowed (most_passes)"
+            )
+    if settings.value_bits > policy.most_value_bits:
+        found.append(
+            f"values of {settings.value_bits} bits are opened, at most {policy.most_value_bits} "
+            "are allowed (most_value_bits)"
+        )
     return found
 
 

@@ -158,7 +158,21 @@ def _train(bench: Bench, reached: int) -> None:
             missing=offer.missing,
             categories=offer.categories,
         )
+        _check_private(bench, prepared.table)
     _learn(bench, prepared.table, _labels(bench, source, rows), preparation)
+
+
+def _check_private(bench: Bench, table: Table) -> None:
+    """With differential privacy, that columns are as they came, whatever other rows hold.
+
+    Which categories there are would be told by the columns that are made of them.
+    """
+    private = getattr(bench.job.program_settings(), "privacy", None) is not None
+    if private and table.columns != tuple(bench.record.columns):
+        raise InputError(
+            f"columns of {bench.site.me} must be numbers, without missing cells, in a "
+            "job with differential privacy"
+        )
 
 
 def _deal(bench: Bench, reached: int) -> None:
