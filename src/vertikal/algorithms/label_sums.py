@@ -22,7 +22,8 @@ PARTIAL = Disclosure(
 PRODUCTS = Disclosure(
     "inner products",
     "inner products of the label parties' coefficients, summed",
-    "label parties learn lengths and angles of whole coefficient vectors, not of any one's part",
+    "label parties learn lengths and angles of whole coefficient vectors; with two of them, each "
+    "those of the other's part",
     masked=True,
 )
 _FRACTION = 36

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
@@ -25,6 +26,9 @@ from vertikal.secure.secagg import STAGES
 from vertikal.secure.secagg_run import aggregate
 
 Array = npt.NDArray[Any]
+
+FEWEST_BETWEEN = 16
+"""Users that two rounds must differ by, or be the same."""
 
 
 def _ratings(X: Any, users: int) -> Array:
@@ -104,7 +108,9 @@ class FedCFKRecommender(CFKOMDRecommender):
     Parameters
     ----------
     rounds : int
-        Rounds of secure aggregation; the server keeps the largest count of each pair of items.
+        Rounds of secure aggregation; the server keeps the largest count of each pair of items. It
+        has the sum of every round, and rounds of different users can be subtracted: a warning says
+        where that tells single ratings.
     participation : number in (0, 1]
         Share of the users that start a round, drawn anew each time.
     dropping : number in [0, 1)
@@ -159,7 +165,7 @@ class FedCFKRecommender(CFKOMDRecommender):
         fixed = self.random_state is not None
         self._secret = generator.bytes(32) if fixed else os.urandom(32)
         server = ServerKernel(self.n_items_)
-        self.survivors_: list[int] = []
+        sets: list[frozenset[str]] = []
         for _ in range(int(self.rounds)):
             size = max(2, round(self.participation * self.n_users_))
             users = generator.permutation(self.n_users_)[:size]
@@ -172,7 +178,15 @@ class FedCFKRecommender(CFKOMDRecommender):
                 binary=True,
             )
             server.improve(result.values)
-            self.survivors_.append(len(result.survivors))
+            sets.append(frozenset(result.survivors))
+        self.survivors_ = [len(users) for users in sets]
+        if may_be_subtracted(sets, self.n_users_):
+            warnings.warn(
+                "the sums of these rounds can be subtracted from one another, and tell the server "
+                "ratings of single users; take one round, or fewer that differ by more users",
+                UserWarning,
+                stacklevel=2,
+            )
         self.counts_ = server.counts
         self.requests_: dict[int, list[Array]] = {}
         self._finish()
@@ -197,6 +211,16 @@ class FedCFKRecommender(CFKOMDRecommender):
         numbers = iter(range(len(sent), len(sent) + 10_000))
         sent += ask_until_complete(device, requests, lambda asked: self.kernel_[asked], draw)
         return device.scores(self.means_, self.penalty, self.tolerance)
+
+
+def may_be_subtracted(sets: list[frozenset[str]], users: int) -> bool:
+    """Whether sums over these sets of users say something about few of them.
+
+    By the difference of two rounds, or by so many rounds that single users follow from them all.
+    """
+    different = set(sets)
+    near = any(0 < len(a ^ b) < FEWEST_BETWEEN for a in different for b in different)
+    return near or len(different) > max(1, users // 4)
 
 
 def _check(name: str, value: Any, form: str, good: Callable[[Any], bool]) -> None:

@@ -134,9 +134,11 @@ class HiddenFeatures:
             kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
         )
         part = self._part(request, rows)
-        elements, fractions = self._fixed.encode(
-            vectors, {"forward": "coefficients", "adjoint": "residuals"}[kind]
-        )
+        what, bits = {
+            "forward": ("coefficients", self.agreed.value_bits),
+            "adjoint": ("residuals", OPENED_BITS),
+        }[kind]
+        elements, fractions = self._fixed.encode(vectors, what, 2.0**-bits)
         self._announce(request, rows)
         with self._booked("questions"):
             total = self._product.ask(kind, elements, part)

@@ -56,15 +56,18 @@ class FixedPoint:
         """Cosines or sines as ring elements."""
         return self.ring.encode_reals(values, self.table_bits, 1)
 
-    def encode(self, vectors: Array, what: str) -> tuple[Array, Array]:
-        """Ring elements of vectors (size, k), and the fraction bits (k,) of their products."""
+    def encode(self, vectors: Array, what: str, noise: float = 0.0) -> tuple[Array, Array]:
+        """Ring elements of vectors (size, k), and the fraction bits (k,) of their products.
+
+        ``noise`` is the share of full scale that is added to a product: it must not wrap either.
+        """
         vectors = np.asarray(vectors, np.float64)
         if not np.isfinite(vectors).all():
             raise RingError(f"fixed point: {what} must be finite, got NaN or infinity")
         elements = np.zeros(vectors.shape, self.ring.dtype)
         # A vector of zeros takes any scale; the finest, or noise on its product would seem large.
         fractions = np.full(vectors.shape[1], 2 * self.ring.bits)
-        room = 2.0 ** (self.ring.bits - 1 - self.matrix_bits) / MARGIN
+        room = (1 - noise) * 2.0 ** (self.ring.bits - 1 - self.matrix_bits) / MARGIN
         for column, values in enumerate(vectors.T):
             length, largest = float(np.abs(values).sum()), float(np.abs(values).max(initial=0.0))
             if length > 0:
