@@ -24,6 +24,7 @@ import msgspec
 
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
 from vertikal.mesh.addresses import check_address
+from vertikal.mesh.wire import MAX_NAME
 from vertikal.records import convert
 from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Certificate, Identity
@@ -104,6 +105,16 @@ class FederationFile:
             for member in self.members
         }
         return Credentials(identity, listed)
+
+
+def check_party_name(name: str, what: str = "name") -> None:
+    """Refuse a name that cannot be printed, or that would lead to a file of another folder."""
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise InputError(
+            f"{what} must be 1 to {MAX_NAME} printable characters, got {name[: MAX_NAME + 1]!r}"
+        )
+    if Path(name).name != name or name == ".." or "\\" in name:
+        raise InputError(f"{what} must be usable as the name of a file, got {name!r}")
 
 
 def entry_of(identity: Identity, listens: str | None = None) -> str:

@@ -34,7 +34,8 @@ from vertikal.errors import (
     SecrecyError,
     VertikalError,
 )
-from vertikal.node.federation import FederationFile, Member
+from vertikal.mesh.addresses import check_address
+from vertikal.node.federation import FederationFile, Member, check_party_name
 from vertikal.records import convert, from_json, from_msgpack
 from vertikal.secure.identity import Certificate
 
@@ -63,9 +64,13 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
         try:
             body = text.strip().removeprefix(_PREFIX)
             raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-            return from_msgpack(raw, cls)
+            code = from_msgpack(raw, cls)
         except (ValueError, msgspec.DecodeError):
             raise InputError("the code is not one that `vertikal invite` printed") from None
+        # Whoever wrote the code chose these: the name leads to a file, and both are printed.
+        check_party_name(code.name, "the name in the code")
+        check_address(code.address, plaintext=False)
+        return code
 
 
 class Invitation:
@@ -79,6 +84,8 @@ class Invitation:
         context: ssl.SSLContext,
         fingerprint: str,
     ) -> None:
+        for name in names:
+            check_party_name(name)
         self._entries: dict[str, str] = {}
         self._mine = entry
         self._names = names
@@ -154,18 +161,18 @@ class Invitation:
             good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
             if secret is None or not good or name in self._entries:
                 raise IdentityError("no good code")
-            member = parse_entry(entry)
-            if member.name != name:
-                raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
+            parse_entry(entry, name)
             self._entries[name] = entry
             self._changed.notify_all()
         return name
 
 
-def join(code: Code, name: str, entry: str, seconds: float) -> str:
-    """The invited party's side: the federation file of all."""
-    if name != code.name:
-        raise InputError.of("--name", f"{code.name!r}, for whom the code is", name)
+def join(
+    code: Code, entry: str, seconds: float, say: Callable[[str], None] = lambda words: None
+) -> str:
+    """The invited party's side: the federation file of all. ``say`` hears who invites."""
+    # Before anything is sent: the code names the file, and it must be nothing but an entry.
+    parse_entry(entry, code.name)
     host, _, port = code.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -183,8 +190,10 @@ def join(code: Code, name: str, entry: str, seconds: float) -> str:
                     f"{code.address} has the key {shown.fingerprint}, the code is of "
                     f"{code.fingerprint}; somebody else answers there"
                 )
-            proof = _proof(code.secret, "join", name, entry)
-            _send(connection, {"name": name, "entry": entry, "proof": proof})
+            check_party_name(shown.name, "name of the inviting party")
+            say(f"{code.name} joins {shown.name} at {code.address}")
+            proof = _proof(code.secret, "join", code.name, entry)
+            _send(connection, {"name": code.name, "entry": entry, "proof": proof})
             connection.settimeout(seconds)
             answer = _receive(connection)
     except (OSError, ValueError) as error:
@@ -200,15 +209,18 @@ def join(code: Code, name: str, entry: str, seconds: float) -> str:
     return text
 
 
-def parse_entry(text: str) -> Member:
-    """The one entry in this text, its certificate checked."""
+def parse_entry(text: str, name: str) -> Member:
+    """The one entry in this text, if it is that of ``name`` and its certificate fits."""
     members = _members(text)
     if len(members) != 1:
-        raise InputError.of("entry", "one [[party]]", f"{len(members)} of them")
-    certificate = Certificate.parse(members[0].certificate.strip().encode())
-    if (certificate.name, certificate.fingerprint) != (members[0].name, members[0].fingerprint):
-        raise CertificateMismatch(f"the entry of {members[0].name!r} has another's certificate")
-    return members[0]
+        raise InputError.of(f"entry of {name}", "one [[party]]", f"{len(members)} of them")
+    (member,) = members
+    if member.name != name:
+        raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
+    certificate = Certificate.parse(member.certificate.strip().encode())
+    if (certificate.name, certificate.fingerprint) != (name, member.fingerprint):
+        raise CertificateMismatch(f"the entry of {name!r} has another's certificate")
+    return member
 
 
 def check_federation(text: str) -> FederationFile:
