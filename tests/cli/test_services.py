@@ -113,7 +113,10 @@ def test_join_sends_nothing_but_the_own_entry(folder):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         address = f"127.0.0.1:{listening.getsockname()[1]}"
-        for name, said in (("party", "entry of party must be one"), ("../bank/party", "file")):
+        for name, said in (
+            ("party", "entry: Object contains unknown field"),
+            ("../bank/party", "file"),
+        ):
             code = Code(address, "sha256:00", name, bytes(16)).text()
             done = CliRunner().invoke(main, ["join", code, "--folder", str(bank)])
             assert done.exit_code == 1

@@ -34,9 +34,10 @@ def host(tmp_path):
     identity("lender").save(tmp_path / "lender.key", tmp_path / "lender.crt")
     context = server_context(tmp_path / "lender.key", tmp_path / "lender.crt", None)
     address = f"127.0.0.1:{free_port()}"
-    entry = entry_of(identity("lender"), "127.0.0.1:7700")
-    mine = identity("lender").certificate.fingerprint
-    return Invitation(entry, ("bank", "shop"), address, context, mine)
+    entry = parse_entry(entry_of(identity("lender"), "127.0.0.1:7700"), "lender")
+    invitation = Invitation(entry, ("bank", "shop"), address, context)
+    yield invitation
+    invitation._socket.close()
 
 
 class Waiting:
@@ -127,12 +128,29 @@ def test_codes_and_entries_of_another_form(tmp_path):
         parse_entry(entry("bank") + entry("shop"), "bank")
     with pytest.raises(InputError, match="entry: "):
         parse_entry("party = 3", "bank")
+    # Above an entry, a key would belong to the entry before it in a federation file.
+    with pytest.raises(InputError, match="unknown field `listens`"):
+        parse_entry('listens = "203.0.113.9:7700"\n' + entry("bank"), "bank")
+    with pytest.raises(InputError, match="unknown field `listens`"):
+        check_federation('listens = "203.0.113.9:7700"\n' + entry("bank"))
+    with pytest.raises(InputError, match="address must be host:port"):
+        parse_entry(entry_of(identity("bank"), "a\x1b[2K:7"), "bank")
     with pytest.raises(CertificateMismatch):
         parse_entry(entry("bank").replace('name = "bank"', 'name = "shop"'), "shop")
     write_federation(tmp_path / "federation.toml", "a")
     write_federation(tmp_path / "federation.toml", "a")
     with pytest.raises(InputError, match="there already and differs"):
         write_federation(tmp_path / "federation.toml", "b")
+
+
+def test_what_stands_beside_the_fields_of_an_entry_goes_no_further(host):
+    plain = entry_of(identity("shop"), "shop.example:7700")
+    noisy = "# a remark\n" + plain.replace("E-----\n'", "E-----\n# more\n'")
+    for name, theirs in (("bank", entry("bank")), ("shop", noisy)):
+        proof = _proof(Code.parse(host.codes[name]).secret, "join", name, theirs)
+        host._take({"name": name, "entry": theirs, "proof": proof})
+    mine = entry_of(identity("lender"), "127.0.0.1:7700")
+    assert host._file() == "\n".join((mine, entry("bank"), plain))
 
 
 def code(address="127.0.0.1:7700", name="bank"):

@@ -30,12 +30,11 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     check_address(address, plaintext=False)
     if len({name, *others}) != len(others) + 1:
         raise InputError.of("OTHERS", "distinct names of other parties", list(others))
-    entry = _entry(folder, name)
-    mine = parse_entry(entry, name)
+    entry = parse_entry(_entry(folder, name), name)
     secret = passphrase()
     context = server_context(folder / f"{name}.key", folder / f"{name}.crt", secret)
     try:
-        invitation = Invitation(entry, others, address, context, mine.fingerprint)
+        invitation = Invitation(entry, others, address, context)
     except OSError as error:
         raise InputError(f"--at: cannot listen at {address}: {error.strerror}") from None
     for other, code in invitation.codes.items():

@@ -120,15 +120,39 @@ def check_party_name(name: str, what: str = "name") -> None:
 def entry_of(identity: Identity, listens: str | None = None) -> str:
     """This identity's entry, as it stands in a federation file."""
     certificate = identity.certificate
+    return render(
+        Member(certificate.name, certificate.fingerprint, certificate.pem.decode(), listens)
+    )
+
+
+def render(*members: Member) -> str:
+    """A federation file of these entries, which holds nothing that is not in them."""
+    return "\n".join(_rendered(member) for member in members)
+
+
+def _rendered(member: Member) -> str:
     lines = [
         "[[party]]",
-        f"name = {_quoted(certificate.name)}",
-        f'fingerprint = "{certificate.fingerprint}"',
+        f"name = {_quoted(member.name)}",
+        f"fingerprint = {_quoted(member.fingerprint)}",
     ]
-    if listens:
-        lines.append(f"listens = {_quoted(listens)}")
+    if member.listens:
+        lines.append(f"listens = {_quoted(member.listens)}")
+    if member.bind:
+        lines.append(f"bind = {_quoted(member.bind)}")
+    # As the library writes it: the text of somebody else could end the quotes.
+    certificate = Certificate.parse(member.certificate.strip().encode())
     lines.append(f"certificate = '''\n{certificate.pem.decode()}'''")
     return "\n".join(lines) + "\n"
+
+
+def parse_members(text: str) -> tuple[Member, ...]:
+    """The entries in this text; one that holds anything else is refused."""
+    try:
+        content: _File = convert(tomllib.loads(text), _File)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"entry: {error}") from None
+    return content.party
 
 
 def read_toml(path: Path, kind: Any, what: str) -> Any:

@@ -19,7 +19,6 @@ import socket
 import ssl
 import threading
 import time
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,14 @@ from vertikal.errors import (
     VertikalError,
 )
 from vertikal.mesh.addresses import check_address
-from vertikal.node.federation import FederationFile, Member, check_party_name
-from vertikal.records import convert, from_json, from_msgpack
+from vertikal.node.federation import (
+    FederationFile,
+    Member,
+    check_party_name,
+    parse_members,
+    render,
+)
+from vertikal.records import from_json, from_msgpack
 from vertikal.secure.identity import Certificate
 
 _PREFIX = "vk1."
@@ -78,15 +83,14 @@ class Invitation:
 
     def __init__(
         self,
-        entry: str,
+        entry: Member,
         names: tuple[str, ...],
         address: str,
         context: ssl.SSLContext,
-        fingerprint: str,
     ) -> None:
         for name in names:
             check_party_name(name)
-        self._entries: dict[str, str] = {}
+        self._entries: dict[str, Member] = {}
         self._mine = entry
         self._names = names
         self._context = context
@@ -97,7 +101,7 @@ class Invitation:
         self._socket = socket.create_server((host.strip("[]"), int(port)))
         at = f"{host}:{self._socket.getsockname()[1]}"
         self.codes = {
-            name: Code(at, fingerprint, name, secret).text()
+            name: Code(at, entry.fingerprint, name, secret).text()
             for name, secret in self._secrets.items()
         }
 
@@ -129,8 +133,7 @@ class Invitation:
         return self._file()
 
     def _file(self) -> str:
-        entries = [self._mine, *(self._entries[name] for name in self._names)]
-        return "\n".join(entries)
+        return render(self._mine, *(self._entries[name] for name in self._names))
 
     def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
         name = ""
@@ -161,8 +164,7 @@ class Invitation:
             good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
             if secret is None or not good or name in self._entries:
                 raise IdentityError("no good code")
-            parse_entry(entry, name)
-            self._entries[name] = entry
+            self._entries[name] = parse_entry(entry, name)
             self._changed.notify_all()
         return name
 
@@ -171,8 +173,8 @@ def join(
     code: Code, entry: str, seconds: float, say: Callable[[str], None] = lambda words: None
 ) -> str:
     """The invited party's side: the federation file of all. ``say`` hears who invites."""
-    # Before anything is sent: the code names the file, and it must be nothing but an entry.
-    parse_entry(entry, code.name)
+    # Before anything is sent: the code names the file, and nothing but an entry leaves it.
+    entry = render(parse_entry(entry, code.name))
     host, _, port = code.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -205,13 +207,12 @@ def join(
     proof = _proof(code.secret, "federation", text)
     if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
         raise SecrecyError("the federation file was not written by the party that invited")
-    check_federation(text)
-    return text
+    return render(*check_federation(text).members)
 
 
 def parse_entry(text: str, name: str) -> Member:
     """The one entry in this text, if it is that of ``name`` and its certificate fits."""
-    members = _members(text)
+    members = parse_members(text)
     if len(members) != 1:
         raise InputError.of(f"entry of {name}", "one [[party]]", f"{len(members)} of them")
     (member,) = members
@@ -220,11 +221,14 @@ def parse_entry(text: str, name: str) -> Member:
     certificate = Certificate.parse(member.certificate.strip().encode())
     if (certificate.name, certificate.fingerprint) != (name, member.fingerprint):
         raise CertificateMismatch(f"the entry of {name!r} has another's certificate")
+    for address in (member.listens, member.bind):
+        if address is not None:
+            check_address(address, plaintext=False)
     return member
 
 
 def check_federation(text: str) -> FederationFile:
-    return FederationFile.of(_members(text))
+    return FederationFile.of(parse_members(text))
 
 
 def write_federation(path: Path, text: str) -> None:
@@ -245,14 +249,6 @@ def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ss
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"key {key.name!r} and its certificate cannot be used: {error}") from None
     return context
-
-
-def _members(text: str) -> tuple[Member, ...]:
-    try:
-        content = tomllib.loads(text)
-        return tuple(convert(content.get("party", []), list[Member]))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"entry: {error}") from None
 
 
 def _proof(secret: bytes, *words: str) -> str:
