@@ -23,6 +23,7 @@ from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
 from vertikal.node.offers import Seen, look_at
 from vertikal.node.policy import standing_rule
+from vertikal.node.public_words import Told, public_words
 from vertikal.node.site import Site
 from vertikal.version import __version__
 
@@ -218,7 +219,9 @@ class Council:
         except DiskFull as error:
             self._say(f"job {record.number}: {error}")
         except InputError as error:
-            self._decide(record, REJECT, str(error))
+            with self._book.lock:
+                record.words = "" if isinstance(error, Told) else str(error)
+                self._decide(record, REJECT, public_words(self.me, error))
 
     def _by_rule(self) -> int:
         """Jobs that were approved by rule in the last 24 hours."""

@@ -25,8 +25,8 @@ from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
 from vertikal.node.programs import program_named
+from vertikal.node.public_words import public_words
 from vertikal.node.run_mesh import RunMesh
-from vertikal.node.runs import public_words
 from vertikal.node.shelf import Model, Shelf
 from vertikal.node.site import Site
 from vertikal.party import Party
@@ -141,7 +141,7 @@ class Session:
                 shape=job.shape,
             )
         except BaseException as error:
-            self.end(str(error))
+            self.end(public_words(site.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
@@ -211,11 +211,10 @@ class Session:
             self._site.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
-        except DiskFull as error:
-            return {"refused": public_words(self._site.me, error)}
         except InputError as error:
-            self._site.note_refusal(self._party.leader, str(error))
-            return {"refused": str(error)}
+            if not isinstance(error, DiskFull):
+                self._site.note_refusal(self._party.leader, str(error))
+            return {"refused": public_words(self._site.me, error)}
         return told
 
     def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
@@ -314,7 +313,7 @@ class Predictions:
                 # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:
-                self._close(record.digest, " ".join(str(error).split()))
+                self._close(record.digest, public_words(self._site.me, error))
                 raise
 
     def serve(self, record: Record, name: str) -> None:

@@ -23,7 +23,8 @@ from vertikal.node.links import LinkMeter
 from vertikal.node.messages import Message, Probe, Serve, unpack
 from vertikal.node.peers import peers
 from vertikal.node.programs import program_named
-from vertikal.node.runs import Run, all_checkpoints, is_passing, public_words
+from vertikal.node.public_words import public_words
+from vertikal.node.runs import Run, all_checkpoints, is_passing
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
 from vertikal.records import convert
