@@ -72,13 +72,13 @@ def test_decisions_are_of_who_signed_them(keys):
 def test_a_model_is_named_like_a_folder(keys, name):
     signed = approvals.propose(name, JOB, "lender", 5, keys["lender"])
     with pytest.raises(InputError, match="name of the model must be"):
-        approvals.read_proposal(signed, "bank", keys["bank"])
+        approvals.read_proposal(signed, "bank", NAMES, keys["bank"])
 
 
 def test_a_book_comes_back_from_disk(keys, tmp_path):
     book = JobBook(tmp_path / "jobs", keys["bank"])
     signed = approvals.propose("credit", JOB, "lender", 5, keys["lender"])
-    record = book.add(signed, approvals.read_proposal(signed, "bank", keys["bank"]))
+    record = book.add(signed, approvals.read_proposal(signed, "bank", NAMES, keys["bank"]))
     for name in NAMES:
         made = approvals.decide(record.digest, name, APPROVE, "", keys[name])
         assert record.add(made, approvals.read_decision(made, keys["bank"]))

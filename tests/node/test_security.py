@@ -136,6 +136,13 @@ def test_foreign_jobs_are_refused(world):
     )
     world["lender"].council.tell("bank", Asked(proposal_of(world, without)))
     until(lambda: any("not a party of this job" in w for w in refusals(world["bank"])), "foreign")
+    # With somebody whom nobody knows.
+    more = msgspec.structs.replace(job, parties={**job.parties, "zoe\n": Part("people")})
+    world["lender"].council.tell("bank", Asked(proposal_of(world, more)))
+    said = r"job: 'zoe\n' is not in the federation file"
+    until(lambda: any(said in words for words in refusals(world["bank"])), "unknown")
+    with pytest.raises(InputError, match=r"'zoe.n' is not in the federation file"):
+        world["lender"].council.submit("credit", more)
     # A run that is begun by another than the leader.
     digest = world.submit().digest
     world.record("bank", digest)
@@ -219,3 +226,14 @@ def test_the_policy_rejects_what_its_owner_did_not_allow(tmp_path, touched, dire
             "against your policy" in world["bank"].answer({"command": "show", "number": 1})["text"]
         )
     assert touched == ["lender"]
+
+
+def test_a_job_of_an_earlier_federation_file_is_listed_still(world):
+    digest = world.submit().digest
+    record = world.record("bank", digest)
+    parties = {**record.proposal.job.parties, "zoe": Part("people")}
+    job = msgspec.structs.replace(record.proposal.job, parties=parties)
+    record.proposal = msgspec.structs.replace(record.proposal, job=job)
+    assert "zoe is not in the federation file any more" in world["bank"].council.missing(record)
+    assert [one["number"] for one in world["bank"].answer({"command": "list"})] == [1]
+    world["bank"].answer({"command": "show", "number": 1})

@@ -11,6 +11,7 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Collection
 from typing import Protocol
 
 import msgspec
@@ -86,13 +87,17 @@ def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
     return Signed(raw, keys.sign(_PROPOSAL + raw))
 
 
-def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
-    """A proposal, if it is one and its submitter signed it and may have; an error otherwise."""
+def read_proposal(signed: Signed, me: str, members: Collection[str], keys: Keys) -> Proposal:
+    """A proposal, if it is one and its submitter signed it and may have; an error otherwise.
+
+    ``members`` are the parties of the federation: nobody else may take part.
+    """
     proposal = decode_proposal(signed)
     # The name first: a signature can only be looked up for a party of the federation.
     keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
     if me not in proposal.job.parties:
         raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
+    check_members(proposal.job, members)
     check_name(proposal.name)
     proposal.job.check()
     proposal.job.check_for_services()
@@ -102,6 +107,13 @@ def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
             f"{proposal.submitter!r}"
         )
     return proposal
+
+
+def check_members(job: Job, members: Collection[str]) -> None:
+    """Refuse a job with a party that nobody can speak to."""
+    for name in job.names:
+        if name not in members:
+            raise InputError(f"job: {name[:80]!r} is not in the federation file")
 
 
 def check_name(name: str) -> None:

@@ -95,9 +95,7 @@ class Council:
             raise InputError(
                 f"a job is submitted by its first label party, {job.leader!r}, got {site.me!r}"
             )
-        strangers = [party for party in job.names if party not in site.federation.names]
-        if strangers:
-            raise InputError(f"job: {strangers[0]!r} is not in the federation file")
+        approvals.check_members(job, site.federation.names)
         draft = Proposal(name, job, site.me, time.time(), __version__, 0, "")
         site.check_policy(draft)
         return look_at(site, draft)
@@ -190,7 +188,8 @@ class Council:
         if self._book.find(digest) is not None or digest in self._refused:
             return
         try:
-            proposal = approvals.read_proposal(signed, self.me, self._site.keys)
+            members = self._site.federation.names
+            proposal = approvals.read_proposal(signed, self.me, members, self._site.keys)
             approvals.check_age(proposal, self.me)
         except (InputError, IdentityError) as error:
             self._refused.add(digest)
@@ -355,7 +354,10 @@ class Council:
             if name == self.me:
                 continue
             entry = self.beats.get(name)
-            if not presence[name].up or entry is None:
+            if name not in presence:
+                # A job of an earlier federation file.
+                found.append(f"{name} is not in the federation file any more")
+            elif not presence[name].up or entry is None:
                 since = time.monotonic() - presence[name].changed if presence[name].changed else 0
                 told = f" ({presence[name].fault})" if presence[name].fault else ""
                 found.append(f"{name} is not connected, since {since:.0f} s{told}")
