@@ -59,6 +59,9 @@ def test_decisions_are_of_who_signed_them(keys):
     assert (decision.party, decision.verdict, len(decision.words)) == ("bank", "approve", 300)
     for raw in (
         b"nonsense",
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="w" * 301)),
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\n\nWho learns what")),
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\x1b[8m")),
         msgspec.msgpack.encode(msgspec.structs.replace(decision, verdict="x")),
     ):
         with pytest.raises(InputError, match="decision: "):
@@ -66,6 +69,11 @@ def test_decisions_are_of_who_signed_them(keys):
     other = msgspec.msgpack.encode(msgspec.structs.replace(decision, verdict="cancel"))
     with pytest.raises(CertificateMismatch):
         approvals.read_decision(Signed(other, signed.signature), keys["shop"])
+
+
+def test_own_words_can_always_be_read(keys):
+    signed = approvals.decide("digest", "bank", "reject", "not\ntoday\x1b[8m", keys["bank"])
+    assert approvals.read_decision(signed, keys["shop"]).words == "not today?[8m"
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "x" * 65, ".hidden", "a b"])

@@ -18,6 +18,7 @@ import msgspec
 
 from vertikal.errors import IdentityError, InputError
 from vertikal.node.job import Job
+from vertikal.node.printable import is_plain, printable
 from vertikal.records import msgpack_reader
 from vertikal.version import __version__
 
@@ -148,7 +149,7 @@ def check_age(proposal: Proposal, me: str) -> None:
 
 def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed:
     """This party's decision, signed."""
-    decision = Decision(digest, me, verdict, time.time(), words[:MAX_WORDS])
+    decision = Decision(digest, me, verdict, time.time(), printable(words)[:MAX_WORDS])
     raw = msgspec.msgpack.encode(decision)
     return Signed(raw, keys.sign(_DECISION + raw))
 
@@ -159,7 +160,12 @@ def read_decision(signed: Signed, keys: Keys) -> Decision:
         decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
-    if decision.verdict not in (APPROVE, *FINAL) or len(decision.words) > MAX_WORDS:
+    if decision.verdict not in (APPROVE, *FINAL):
         raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
+    if not is_plain(decision.words, MAX_WORDS):
+        raise InputError(
+            f"decision: words must be at most {MAX_WORDS} printable characters, got "
+            f"{decision.words[:20]!r}"
+        )
     keys.verify(decision.party, _DECISION + signed.raw, signed.signature)
     return decision

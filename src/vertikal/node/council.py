@@ -13,7 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from vertikal.errors import IdentityError, InputError, VertikalError
+from vertikal.mesh.wire import MAX_NAME
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.exchange import Exchange
@@ -23,6 +26,7 @@ from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
 from vertikal.node.offers import Seen, look_at
 from vertikal.node.policy import standing_rule
+from vertikal.node.printable import printable
 from vertikal.node.public_words import Told, public_words
 from vertikal.node.site import Site
 from vertikal.version import __version__
@@ -304,6 +308,7 @@ class Council:
         )
 
     def _on_beat(self, sender: str, beat: Beat) -> None:
+        beat = msgspec.structs.replace(beat, version=printable(beat.version)[:MAX_NAME])
         before = self.beats.get(sender)
         self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
         if before is None or (before[0].jobs, before[0].full) != (beat.jobs, beat.full):

@@ -25,6 +25,7 @@ import msgspec
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
 from vertikal.mesh.addresses import check_address
 from vertikal.mesh.wire import MAX_NAME
+from vertikal.node.printable import is_plain
 from vertikal.records import convert
 from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Certificate, Identity
@@ -64,6 +65,7 @@ class FederationFile:
             if names.count(name) > 1:
                 raise NameTaken(f"federation file: two entries claim the name {name!r}")
         for member in members:
+            _check_printable(member.name, "federation file: name")
             certificate = Certificate.parse(member.certificate.strip().encode())
             if certificate.name != member.name:
                 raise CertificateMismatch(
@@ -109,12 +111,16 @@ class FederationFile:
 
 def check_party_name(name: str, what: str = "name") -> None:
     """Refuse a name that cannot be printed, or that would lead to a file of another folder."""
-    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+    _check_printable(name, what)
+    if Path(name).name != name or name == ".." or "\\" in name:
+        raise InputError(f"{what} must be usable as the name of a file, got {name!r}")
+
+
+def _check_printable(name: str, what: str) -> None:
+    if not name or not is_plain(name, MAX_NAME):
         raise InputError(
             f"{what} must be 1 to {MAX_NAME} printable characters, got {name[: MAX_NAME + 1]!r}"
         )
-    if Path(name).name != name or name == ".." or "\\" in name:
-        raise InputError(f"{what} must be usable as the name of a file, got {name!r}")
 
 
 def entry_of(identity: Identity, listens: str | None = None) -> str:

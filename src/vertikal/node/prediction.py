@@ -24,6 +24,7 @@ from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
 from vertikal.node.public_words import public_words
 from vertikal.node.run_mesh import RunMesh
@@ -264,7 +265,7 @@ class Session:
     def _answer_of(self, name: str, rows: int) -> Any:
         told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
         if isinstance(told, dict):
-            return str(told.get("refused"))[:300]
+            return printable(str(told.get("refused")))[:300]
         flags = np.asarray(told)
         if flags.dtype != np.uint8 or flags.shape != (rows,):
             raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")

@@ -22,6 +22,7 @@ from vertikal.node.jobs import JobBook, Record
 from vertikal.node.links import LinkMeter
 from vertikal.node.messages import Message, Probe, Serve, unpack
 from vertikal.node.peers import peers
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
 from vertikal.node.public_words import public_words
 from vertikal.node.runs import Run, all_checkpoints, is_passing
@@ -46,12 +47,12 @@ class Service:
     ) -> None:
         self.site = Site(path, passphrase)
         self.me = self.site.me
-        self._say = say
+        self._terminal = say
         self.book = JobBook(self.site.store / "jobs", self.site.keys)
         self._runs: dict[str, Run] = {}
         self._news = threading.Event()
         self.council = Council(
-            self.site, self.book, self._runs.__contains__, self._begin, say, self._news.set
+            self.site, self.book, self._runs.__contains__, self._begin, self._say, self._news.set
         )
         self.exchange = Exchange(
             self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
@@ -94,6 +95,10 @@ class Service:
         self.exchange.stop()
         self.site.log.record("stopped")
         self.site.close()
+
+    def _say(self, words: str) -> None:
+        """Tell the owner; words of others may be among these, and none may steer a terminal."""
+        self._terminal(printable(words))
 
     # What the owner asks for, over the control socket.
 

@@ -9,6 +9,7 @@ from vertikal.errors import InputError
 from vertikal.node.approvals import AHEAD
 from vertikal.node.jobs import Record
 from vertikal.node.policy import objections
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
     elif record.open and record.leads(service.me):
         state = "; ".join([state, *_clocks(service, record)])
     report = run.report if run is not None else None
-    return {
+    told = {
         "number": record.number,
         "digest": record.digest,
         "name": proposal.name,
@@ -61,6 +62,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
         "bytes_in": report.bytes_in if report else 0,
         "bytes_out": report.bytes_out if report else 0,
     }
+    return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
 
 
 def _clocks(service: Service, record: Record) -> list[str]:
@@ -108,7 +110,8 @@ def describe(service: Service, record: Record) -> str:
             lines.append(f"  {name}: {entry[1].verdict}, {_date(entry[1].when)}, signed{words}")
     if record.words:
         lines += ["", f"Note: {record.words}"]
-    return "\n".join(lines)
+    # Line by line: what others wrote can make no line of its own.
+    return "\n".join(printable(line) for line in lines)
 
 
 def _ids(service: Service, record: Record) -> list[str]:
