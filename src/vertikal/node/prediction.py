@@ -12,6 +12,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,8 @@ COUNTED = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
+GREETING = 5.0
+"""Seconds that the others have to come to a session before it is called off."""
 MOST_SESSIONS = 16
 """Sessions in which a party serves at once."""
 IDLE = 120.0
@@ -127,7 +130,10 @@ class Session:
         )
         self._party: Any = None
         try:
-            # Inside: the others are told at once where a party has no model any more.
+            # Inside: the others are told at once where a party has no model any more, or where its
+            # owner has since forbidden what the job shows.
+            if not record.leads(site.me):
+                site.check_policy(record.proposal)
             self._model: Model = shelf.model(record)
             self._party = Party(
                 self.mesh,
@@ -142,6 +148,9 @@ class Session:
                 shape=job.shape,
             )
         except BaseException as error:
+            # Who has not introduced itself yet would never hear of it.
+            with suppress(MeshError):
+                self.mesh.connect(GREETING)
             self.end(public_words(site.me, error))
             raise
 
