@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.node.services import trio
-from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from tests.node.worlds import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.audit import read
@@ -189,7 +189,11 @@ MARK = "idzz"
 
 @pytest.mark.parametrize("level", ["open", "values"])
 def test_no_id_and_no_cell_is_written_anywhere_but_in_the_models(tmp_path, level):
-    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 4\n" + RULE, "shop": RULE})
+    lay_out(
+        tmp_path,
+        rows=60,
+        policy={"bank": "predictions_per_day = 4\n" + DEGRADED + RULE, "shop": DEGRADED + RULE},
+    )
     for name in NAMES:
         table = tmp_path / name / "people.csv"
         head, *lines = table.read_text().splitlines()

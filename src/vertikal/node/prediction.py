@@ -3,7 +3,8 @@
 A session is a mesh and a party that stay while requests come. In each request the leader says which
 ids it asks for; every other party looks whether its policy allows so many rows today, which of the
 ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
-asked for that, scored with this party's columns at their training means and flagged. A dealer
+asked for that and the others allow it, scored with this party's columns at their training means and
+flagged. A dealer
 without data is told how many rows there are, and no id.
 """
 
@@ -27,7 +28,7 @@ from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
 from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
-from vertikal.node.public_words import public_words
+from vertikal.node.public_words import Told, public_words
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.shelf import Model, Shelf
 from vertikal.node.site import Site
@@ -204,16 +205,28 @@ class Session:
             told = self._known(request, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
             chosen = self._choose(None)
-            blind = self._party.name == self._blind
-            if len(chosen) > request.rows or (len(chosen) < request.rows and not blind):
-                raise MeshError(f"{self._party.leader} chose among {len(chosen)} rows")
+            self._check_chosen(request, told, chosen)
             if chosen.any():
                 self._predict(request.ids, chosen)
+
+    def _check_chosen(self, request: _Ask, told: Any, chosen: Any) -> None:
+        """Refuse rows that were not asked for, or refused, or that not all have where all must."""
+        leader, me = self._party.leader, self._party.name
+        if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._blind):
+            raise MeshError(f"{leader} chose among {len(chosen)} rows")
+        if not chosen.any():
+            return
+        if isinstance(told, dict):
+            raise MeshError(f"{leader} chose rows that {me} has refused")
+        # For the others' sake, who cannot see it: the score would show their rows by themselves.
+        if not request.degraded and not told[: len(chosen)][chosen].all():
+            raise MeshError(f"{leader} chose rows that {me} does not have")
 
     def _known(self, request: _Ask, limit: DailyLimit) -> Any:
         """Which of the ids asked for are known here, or why they are not to be predicted."""
         try:
             self._model = self._shelf.model(self._model.record)
+            self._check_degraded(request)
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._blind:
@@ -226,6 +239,15 @@ class Session:
                 self._site.note_refusal(self._party.leader, str(error))
             return {"refused": public_words(self._site.me, error)}
         return told
+
+    def _check_degraded(self, request: _Ask) -> None:
+        """Told, unless the owner allows scores that may depend on this party's row alone."""
+        me = self._site.me
+        if request.degraded and me != self._blind and not self._site.policy.degraded_predictions:
+            raise Told(
+                f"policy of {me}: no scores of ids that some party lacks; ask for those that all "
+                f"have (--unknown reject), or let the owner of {me} set degraded_predictions"
+            )
 
     def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
         if self._party.name == self._blind:

@@ -128,9 +128,32 @@ def _ids(service: Service, record: Record) -> list[str]:
         f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
         f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
         "you have",
+        *_predictions(service, record),
     ]
     if job.bare_dealer is not None:
         lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
+    return lines
+
+
+def _predictions(service: Service, record: Record) -> list[str]:
+    """What a prediction shows of the rows asked for, by the job's level."""
+    job = record.proposal.job
+    level = program_named(job.algorithm).disclosure(job.program_settings())
+    if job.algorithm == "admm":
+        shows = (
+            f"{job.leader} gets the joint prediction of each row, with two parties the other's "
+            "part of it; there is no noise in it, also where training has some"
+        )
+    elif level == "open":
+        shows = f"{' and '.join(job.label_parties)} get the summed phases of these rows, as above"
+    else:
+        shows = f"{job.leader} gets f of these rows, and nothing else of them"
+    lines = [f"  each prediction: {shows}"]
+    if service.site.policy.degraded_predictions:
+        lines.append(
+            "  degraded predictions: your policy allows them; of an id that only you have, this is "
+            "about your row alone"
+        )
     return lines
 
 
