@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from tests.node.services import trio
 from tests.node.worlds import RULE, lay_out, until, write_job
 from vertikal.cli import main
 from vertikal.node import service
+from vertikal.node.invitation import Code
 
 
 @pytest.fixture
@@ -103,3 +105,21 @@ def test_invite_and_join(folder):
     assert "distinct names" in done.output
     done = CliRunner().invoke(main, ["join", "nonsense"])
     assert "not one that `vertikal invite` printed" in done.output
+
+
+def test_join_sends_nothing_but_the_own_entry(folder):
+    """A code that names the party file, made by whoever listens at its address."""
+    bank = folder / "bank"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        for name, said in (
+            ("party", "entry: Object contains unknown field"),
+            ("../bank/party", "file"),
+        ):
+            code = Code(address, "sha256:00", name, bytes(16)).text()
+            done = CliRunner().invoke(main, ["join", code, "--folder", str(bank)])
+            assert done.exit_code == 1
+            assert said in done.output
+        with pytest.raises(BlockingIOError):
+            listening.accept()

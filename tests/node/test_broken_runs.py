@@ -17,6 +17,7 @@ from vertikal.algorithms.watch import auc
 from vertikal.errors import InputError, PeerStopped
 from vertikal.keeping import KeptTally
 from vertikal.node import council, stages
+from vertikal.node.audit import read
 from vertikal.node.checkpoints import SECRET, Checkpoints
 from vertikal.node.store import ModelStore
 from vertikal.privacy.budget import BudgetFile
@@ -373,3 +374,21 @@ def test_predictions_wait_until_all_are_done(world):
     with pytest.raises(InputError, match="job 1 is not done at all parties yet"):
         world["lender"].predict("credit", ("1000",), None, None)
     record.done = True
+
+
+def test_an_alignment_that_ends_half_way_is_in_every_log(tmp_path):
+    """The lender, which leads, knows the common ids by then and goes no further."""
+    lay_out(tmp_path, 60, RULE)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    file = tmp_path / "lender" / "party.toml"
+    file.write_text(file.read_text().replace("least_rows = 20", "least_rows = 90"))
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        for name in NAMES:
+            world.wait(name, digest, lambda one: one.final, "stops")
+        assert "60 ids are common" in world.record("lender", digest).words
+        for name in NAMES:
+            lines = list(read(world[name].site.store / "audit.log"))
+            begun = [line for line in lines if line.event == "alignment begins"]
+            assert [line.facts["words"] for line in begun] == ["attempt 1, 100 own rows"]
+            assert not [line for line in lines if line.event == "aligned"]

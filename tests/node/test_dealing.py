@@ -8,7 +8,7 @@ import pytest
 
 from tests.node.services import trio
 from tests.node.test_programs import IDS, ROWS, SEALED, labels_by_id
-from tests.node.worlds import RULE, WITH_NOTARY, lay_out, until, write_job
+from tests.node.worlds import DEGRADED, RULE, WITH_NOTARY, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.algorithms.watch import auc
 from vertikal.errors import InputError
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("quick_beats")
 
 
 def begin(root, level="values", names=WITH_NOTARY, **policy):
-    rules = {name: policy.get(name, RULE) for name in names if name != "lender"}
+    rules = {name: policy.get(name, DEGRADED + RULE) for name in names if name != "lender"}
     lay_out(root, ROWS, rules, ("values", "sealed"), names=names)
     write_job(root, directions=64, settings=LEVELS[level], rest=NOTARY)
     if "shop" not in names:

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from tests.node.services import Trio, trio
-from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from tests.node.worlds import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PeerStopped
 from vertikal.node import approvals, files, service
 from vertikal.node.approvals import Proposal, Signed
 from vertikal.node.job import Job
 from vertikal.node.messages import Asked, Beat, pack
+from vertikal.node.prediction import Refused, Session
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
 
@@ -283,14 +284,76 @@ def test_rows_a_day_are_limited(tmp_path):
             world["bank"].predict("credit", ("1001",), None, None)
 
 
-def test_unknown_ids_are_rejected_or_scored_at_the_means(world):
+def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
+    """Of an id that only the bank has, the score would be about the bank's row alone."""
+    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": DEGRADED + RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.done(digest)
+        lender = world["lender"]
+        for ids in (("1001", "stranger"), ("1001",)):
+            with pytest.raises(Refused, match=r"bank refused .* set degraded_predictions$"):
+                lender.predict("credit", ids, True, None)
+        assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
+        allowed = {
+            name: "degraded predictions: your policy allows them"
+            in world[name].answer({"command": "show", "number": 1})["text"]
+            for name in ("bank", "shop")
+        }
+        assert allowed == {"bank": False, "shop": True}
+
+
+def test_rows_that_a_party_lacks_are_not_scored_behind_the_others_backs(world, monkeypatch):
+    """A leader that says that it asks for common ids, and then chooses others as well."""
     world.done(world.submit().digest)
-    lender = world["lender"]
-    known, strange = lender.predict("credit", ("1001", "stranger"), True, None)
-    assert (known["status"], strange["status"]) == ("ok", "degraded")
-    assert strange["unknown_at"] == "lender, bank, shop"
-    assert np.isfinite(strange["value"])
-    alone = lender.predict("credit", ("1001",), True, None)[0]
-    assert alone["value"] == pytest.approx(known["value"], rel=1e-12)
-    rejected = lender.predict("credit", ("1001", "stranger"), False, None)[1]
-    assert (rejected["status"], rejected["value"]) == ("unknown", None)
+    heard = Session._answer_of
+
+    def deaf(session, name, rows):
+        heard(session, name, rows)
+        return np.ones(rows, bool)
+
+    monkeypatch.setattr(Session, "_answer_of", deaf)
+    # The shop lacks this one, the others have it.
+    lacked = str(1000 + 60 + 2 * 20)
+    with pytest.raises(PeerStopped, match="lender chose rows that shop does not have"):
+        world["lender"].predict("credit", ("1001", lacked), False, None)
+    # Nor are rows that a party has refused to score.
+    with pytest.raises(PeerStopped, match=r"lender chose rows that (bank|shop) has refused"):
+        world["lender"].predict("credit", ("1001",), True, None)
+
+
+def test_unknown_ids_are_rejected_or_scored_at_the_means(tmp_path):
+    policy = {"bank": DEGRADED + RULE, "shop": DEGRADED + RULE}
+    lay_out(tmp_path, rows=60, policy=policy)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        lender = world["lender"]
+        known, strange = lender.predict("credit", ("1001", "stranger"), True, None)
+        assert (known["status"], strange["status"]) == ("ok", "degraded")
+        assert strange["unknown_at"] == "lender, bank, shop"
+        assert np.isfinite(strange["value"])
+        alone = lender.predict("credit", ("1001",), True, None)[0]
+        assert alone["value"] == pytest.approx(known["value"], rel=1e-12)
+        rejected = lender.predict("credit", ("1001", "stranger"), False, None)[1]
+        assert (rejected["status"], rejected["value"]) == ("unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "said"),
+    [
+        ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
+        ("fdskl", 'disclosure = "values"', "lender gets f of these rows, and nothing else"),
+        ("admm", "", "lender gets the joint prediction of each row, with two parties the other's"),
+    ],
+)
+def test_an_owner_reads_what_a_prediction_shows(tmp_path, algorithm, settings, said):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=16, settings=settings, top=f'algorithm = "{algorithm}"')
+    if algorithm == "admm":
+        path = tmp_path / "lender" / "credit.toml"
+        path.write_text(path.read_text().replace("n_directions = 16\n", ""))
+    with trio(tmp_path, ("lender",)) as world:
+        number = world.submit().number
+        assert said in world["lender"].answer({"command": "show", "number": number})["text"]

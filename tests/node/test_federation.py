@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.networks import identity
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
-from vertikal.node.federation import FederationFile, entry_of
+from vertikal.node.federation import FederationFile, Member, entry_of
 
 
 def written(folder, *entries):
@@ -73,3 +73,10 @@ def test_a_missing_file(tmp_path):
 def test_an_address_that_is_none(tmp_path):
     with pytest.raises(InputError, match="address must be host:port, got 'bank'"):
         FederationFile.load(written(tmp_path, entry("a", "bank")))
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "bank\x1b[2K", "bank\nshop"])
+def test_names_that_cannot_be_printed(name):
+    member = Member(name, "", "", "h:1")
+    with pytest.raises(InputError, match="federation file: name must be 1 to 64 printable"):
+        FederationFile.of((member,))

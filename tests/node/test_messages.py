@@ -59,6 +59,9 @@ def test_decisions_are_of_who_signed_them(keys):
     assert (decision.party, decision.verdict, len(decision.words)) == ("bank", "approve", 300)
     for raw in (
         b"nonsense",
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="w" * 301)),
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\n\nWho learns what")),
+        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\x1b[8m")),
         msgspec.msgpack.encode(msgspec.structs.replace(decision, verdict="x")),
     ):
         with pytest.raises(InputError, match="decision: "):
@@ -68,17 +71,22 @@ def test_decisions_are_of_who_signed_them(keys):
         approvals.read_decision(Signed(other, signed.signature), keys["shop"])
 
 
+def test_own_words_can_always_be_read(keys):
+    signed = approvals.decide("digest", "bank", "reject", "not\ntoday\x1b[8m", keys["bank"])
+    assert approvals.read_decision(signed, keys["shop"]).words == "not today?[8m"
+
+
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "x" * 65, ".hidden", "a b"])
 def test_a_model_is_named_like_a_folder(keys, name):
     signed = approvals.propose(name, JOB, "lender", 5, keys["lender"])
     with pytest.raises(InputError, match="name of the model must be"):
-        approvals.read_proposal(signed, "bank", keys["bank"])
+        approvals.read_proposal(signed, "bank", NAMES, keys["bank"])
 
 
 def test_a_book_comes_back_from_disk(keys, tmp_path):
     book = JobBook(tmp_path / "jobs", keys["bank"])
     signed = approvals.propose("credit", JOB, "lender", 5, keys["lender"])
-    record = book.add(signed, approvals.read_proposal(signed, "bank", keys["bank"]))
+    record = book.add(signed, approvals.read_proposal(signed, "bank", NAMES, keys["bank"]))
     for name in NAMES:
         made = approvals.decide(record.digest, name, APPROVE, "", keys[name])
         assert record.add(made, approvals.read_decision(made, keys["bank"]))

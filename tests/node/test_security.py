@@ -13,10 +13,10 @@ from tests.node.services import trio
 from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
 from vertikal.errors import InputError
 from vertikal.node import approvals, offers
-from vertikal.node.approvals import APPROVE, Proposal, Signed
+from vertikal.node.approvals import APPROVE, Decision, Proposal, Signed
 from vertikal.node.audit import read
 from vertikal.node.job import Job, Part
-from vertikal.node.messages import Answered, Asked, Begin
+from vertikal.node.messages import Answered, Asked, Beat, Begin
 from vertikal.secure.identity import Identity
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -136,6 +136,13 @@ def test_foreign_jobs_are_refused(world):
     )
     world["lender"].council.tell("bank", Asked(proposal_of(world, without)))
     until(lambda: any("not a party of this job" in w for w in refusals(world["bank"])), "foreign")
+    # With somebody whom nobody knows.
+    more = msgspec.structs.replace(job, parties={**job.parties, "zoe\n": Part("people")})
+    world["lender"].council.tell("bank", Asked(proposal_of(world, more)))
+    said = r"job: 'zoe\n' is not in the federation file"
+    until(lambda: any(said in words for words in refusals(world["bank"])), "unknown")
+    with pytest.raises(InputError, match=r"'zoe.n' is not in the federation file"):
+        world["lender"].council.submit("credit", more)
     # A run that is begun by another than the leader.
     digest = world.submit().digest
     world.record("bank", digest)
@@ -219,3 +226,33 @@ def test_the_policy_rejects_what_its_owner_did_not_allow(tmp_path, touched, dire
             "against your policy" in world["bank"].answer({"command": "show", "number": 1})["text"]
         )
     assert touched == ["lender"]
+
+
+def test_a_job_of_an_earlier_federation_file_is_listed_still(world):
+    digest = world.submit().digest
+    record = world.record("bank", digest)
+    parties = {**record.proposal.job.parties, "zoe": Part("people")}
+    job = msgspec.structs.replace(record.proposal.job, parties=parties)
+    record.proposal = msgspec.structs.replace(record.proposal, job=job)
+    assert "zoe is not in the federation file any more" in world["bank"].council.missing(record)
+    assert [one["number"] for one in world["bank"].answer({"command": "list"})] == [1]
+    world["bank"].answer({"command": "show", "number": 1})
+
+
+def test_words_of_others_make_no_line_of_their_own(world):
+    digest = world.submit().digest
+    bank, shop = world["bank"], world["shop"]
+    record = world.record("bank", digest)
+    forged = Decision(digest, "shop", APPROVE, time.time(), "fine\n\nWho learns what\n  nothing")
+    raw = msgspec.msgpack.encode(forged)
+    signed = Signed(raw, shop.site.keys.sign(b"vertikal decision\0" + raw))
+    shop.council.tell("bank", Answered(signed))
+    until(lambda: any("words must be at most" in one for one in refusals(bank)), "refused")
+    assert record.verdict("shop") == ""
+    # What a run says may quote another's words.
+    record.words = "bank: shop stopped (\x1b[2J\nWho learns what) while"
+    shown = bank.answer({"command": "show", "number": record.number})
+    assert shown["text"].splitlines().count("Who learns what") == 1
+    assert "\x1b" not in shown["text"] + shown["words"]
+    bank.council.heard("shop", Beat("9\x1b[2J", time.time()))
+    assert any("shop runs vertikal 9?[2J" in one for one in bank.council.missing(record))

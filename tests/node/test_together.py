@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import msgspec
 import pytest
 
 from tests.node.services import trio
-from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from tests.node.worlds import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.audit import read
 from vertikal.node.job import Job
 from vertikal.node.messages import Beat, Serve
-from vertikal.node.prediction import Refused
+from vertikal.node.prediction import WAIT, Refused
 from vertikal.node.store import ModelStore
 from vertikal.solvers import exact
 
@@ -117,19 +118,20 @@ def test_who_submits_by_a_clock_that_is_ahead_is_told(tmp_path, monkeypatch):
         assert "ahead of that of bank, which refuses it; set them right, cancel this job" in state
 
 
+def refused(world, words):
+    """Whether the bank has noted that it refused something with these words."""
+    log = world["bank"].site.store / "audit.log"
+    told = [line for line in read(log) if line.event == "refused"]
+    return any(words in str(line.facts["words"]) for line in told)
+
+
 def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
     digest = world.submit().digest
     world.done(digest)
-
-    def refused(words):
-        log = world["bank"].site.store / "audit.log"
-        told = [line for line in read(log) if line.event == "refused"]
-        return any(words in str(line.facts["words"]) for line in told)
-
     world["shop"].council.tell("bank", Serve(digest, "predict/x"))
-    until(lambda: refused(f"predictions with job {digest[:12]}"), "not its leader")
+    until(lambda: refused(world, f"predictions with job {digest[:12]}"), "not its leader")
     world["lender"].council.tell("bank", Serve("f" * 64, "predict/x"))
-    until(lambda: refused(f"predictions with job {'f' * 12}"), "no such job")
+    until(lambda: refused(world, f"predictions with job {'f' * 12}"), "no such job")
     assert world["bank"]._predictions is None
 
 
@@ -152,12 +154,46 @@ def test_a_deleted_shard_ends_predictions_at_once_also_in_a_session(world):
         lender.predict("credit", ids, None, None)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('["open", "values"]', '["values"]', "disclosure 'open' is not allowed"),
+        ('who = ["lender"]', "who = []", "lender may not submit jobs"),
+        ('"balance", ', "", "offers no column 'balance'"),
+    ],
+)
+def test_predictions_end_with_the_policy_that_allowed_them(world, before, after, said):
+    if "balance" in before:
+        write_job(
+            world.root, directions=16, settings='disclosure = "open"', bank='columns = ["balance"]'
+        )
+    world.done(world.submit().digest)
+    lender, ids = world["lender"], ("1001", "1002")
+    assert {one["status"] for one in lender.predict("credit", ids, None, None)} == {"ok"}
+    world.stop("bank")
+    file = world.root / "bank" / "party.toml"
+    policy, rules = file.read_text().split("[[policy.standing]]")
+    assert before in policy
+    file.write_text(f"{policy.replace(before, after)}[[policy.standing]]{rules}")
+    world.start("bank")
+    world.connected()
+    began = time.monotonic()
+    with pytest.raises(PeerStopped, match=said):
+        lender.predict("credit", ids, None, None)
+    assert time.monotonic() - began < 0.5 * WAIT
+    until(lambda: refused(world, said), "noted")
+
+
 MARK = "idzz"
 
 
 @pytest.mark.parametrize("level", ["open", "values"])
 def test_no_id_and_no_cell_is_written_anywhere_but_in_the_models(tmp_path, level):
-    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 4\n" + RULE, "shop": RULE})
+    lay_out(
+        tmp_path,
+        rows=60,
+        policy={"bank": "predictions_per_day = 4\n" + DEGRADED + RULE, "shop": DEGRADED + RULE},
+    )
     for name in NAMES:
         table = tmp_path / name / "people.csv"
         head, *lines = table.read_text().splitlines()

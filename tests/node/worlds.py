@@ -77,6 +77,8 @@ features = {features}
 labels = {labels}
 """
 
+DEGRADED = "degraded_predictions = true\n"
+
 RULE = """
 [[policy.standing]]
 who = ["lender"]

@@ -87,8 +87,8 @@ def align(
     """Align ``ids``, one per row of the own table, with those of all parties of ``group``.
 
     Fewer than ``least`` common ids end it with an error before anybody but the leader knows which
-    they are. ``group`` are the parties that have ids, all by default; its first is the leading
-    label party.
+    they are; the leader does, since it must know them to count them. ``group`` are the parties that
+    have ids, all by default; its first is the leading label party.
     """
     own = ids if isinstance(ids, Ids) else normalise(party.name, ids)
     if isinstance(least, bool) or not isinstance(least, int) or least < 1:

@@ -14,6 +14,7 @@ import click
 
 from vertikal.cli.loading import INTERRUPTED, loading
 from vertikal.errors import VertikalError
+from vertikal.node.printable import printable
 from vertikal.version import __version__
 
 COMMANDS = {
@@ -53,7 +54,7 @@ class OneLineErrors(click.Group):
         try:
             return super().invoke(ctx)
         except VertikalError as error:
-            click.echo(f"error: {' '.join(str(error).split())}", err=True)
+            click.echo(f"error: {printable(' '.join(str(error).split()))}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)

@@ -30,11 +30,11 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     check_address(address, plaintext=False)
     if len({name, *others}) != len(others) + 1:
         raise InputError.of("OTHERS", "distinct names of other parties", list(others))
-    entry = _entry(folder, name)
+    entry = parse_entry(_entry(folder, name), name)
     secret = passphrase()
     context = server_context(folder / f"{name}.key", folder / f"{name}.crt", secret)
     try:
-        invitation = Invitation(entry, others, address, context, parse_entry(entry).fingerprint)
+        invitation = Invitation(entry, others, address, context)
     except OSError as error:
         raise InputError(f"--at: cannot listen at {address}: {error.strerror}") from None
     for other, code in invitation.codes.items():
@@ -53,15 +53,20 @@ def join_(code: str, folder: Path, minutes: float) -> None:
     from vertikal.node.invitation import Code, check_federation, join, write_federation
 
     parsed = Code.parse(code)
-    text = join(parsed, parsed.name, _entry(folder, parsed.name), 60 * minutes)
+    text = join(parsed, _entry(folder, parsed.name), 60 * minutes, click.echo)
     write_federation(folder / "federation.toml", text)
     names = check_federation(text).names
     click.echo(f"federation of {', '.join(names)} written to federation.toml")
 
 
 def _entry(folder: Path, name: str) -> str:
+    from vertikal.node.federation import check_party_name
+
+    check_party_name(name, "NAME")
     path = folder / f"{name}.toml"
     try:
         return path.read_text(encoding="utf-8")
     except OSError:
         raise InputError(f"{path.name} is not there; `vertikal keygen {name}` makes it") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path.name} is no entry that `vertikal keygen {name}` made") from None

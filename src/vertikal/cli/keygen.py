@@ -35,11 +35,10 @@ def keygen(
     parties, one after the other.
     """
     from vertikal.mesh.addresses import check_address
-    from vertikal.node.federation import entry_of
+    from vertikal.node.federation import check_party_name, entry_of
     from vertikal.secure.identity import Identity
 
-    if Path(name).name != name:
-        raise InputError.of("NAME", "usable as the name of a file", name)
+    check_party_name(name, "NAME")
     if listens is not None:
         check_address(listens, plaintext=False)
     key, certificate, entry = (out / f"{name}.{end}" for end in ("key", "crt", "toml"))

@@ -10,8 +10,9 @@ from vertikal.errors import InputError
 def check_address(address: str, *, plaintext: bool) -> None:
     """Refuse what is not host:port, and plaintext anywhere but on loopback."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise InputError.of("address", "host:port", address)
+    plain = address.isprintable() and port.isascii() and port.isdigit()
+    if not host or not plain or int(port) > 65535:
+        raise InputError(f"address must be host:port, got {address[:80]!r}")
     if plaintext and not is_loopback(host.strip("[]")):
         raise InputError.of(
             "plaintext", "left out for every address but loopback; use certificates", address

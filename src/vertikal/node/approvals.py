@@ -11,12 +11,14 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Collection
 from typing import Protocol
 
 import msgspec
 
 from vertikal.errors import IdentityError, InputError
 from vertikal.node.job import Job
+from vertikal.node.printable import is_plain, printable
 from vertikal.records import msgpack_reader
 from vertikal.version import __version__
 
@@ -86,13 +88,17 @@ def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
     return Signed(raw, keys.sign(_PROPOSAL + raw))
 
 
-def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
-    """A proposal, if it is one and its submitter signed it and may have; an error otherwise."""
+def read_proposal(signed: Signed, me: str, members: Collection[str], keys: Keys) -> Proposal:
+    """A proposal, if it is one and its submitter signed it and may have; an error otherwise.
+
+    ``members`` are the parties of the federation: nobody else may take part.
+    """
     proposal = decode_proposal(signed)
     # The name first: a signature can only be looked up for a party of the federation.
     keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
     if me not in proposal.job.parties:
         raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
+    check_members(proposal.job, members)
     check_name(proposal.name)
     proposal.job.check()
     proposal.job.check_for_services()
@@ -102,6 +108,13 @@ def read_proposal(signed: Signed, me: str, keys: Keys) -> Proposal:
             f"{proposal.submitter!r}"
         )
     return proposal
+
+
+def check_members(job: Job, members: Collection[str]) -> None:
+    """Refuse a job with a party that nobody can speak to."""
+    for name in job.names:
+        if name not in members:
+            raise InputError(f"job: {name[:80]!r} is not in the federation file")
 
 
 def check_name(name: str) -> None:
@@ -136,7 +149,7 @@ def check_age(proposal: Proposal, me: str) -> None:
 
 def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed:
     """This party's decision, signed."""
-    decision = Decision(digest, me, verdict, time.time(), words[:MAX_WORDS])
+    decision = Decision(digest, me, verdict, time.time(), printable(words)[:MAX_WORDS])
     raw = msgspec.msgpack.encode(decision)
     return Signed(raw, keys.sign(_DECISION + raw))
 
@@ -147,7 +160,12 @@ def read_decision(signed: Signed, keys: Keys) -> Decision:
         decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
-    if decision.verdict not in (APPROVE, *FINAL) or len(decision.words) > MAX_WORDS:
+    if decision.verdict not in (APPROVE, *FINAL):
         raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
+    if not is_plain(decision.words, MAX_WORDS):
+        raise InputError(
+            f"decision: words must be at most {MAX_WORDS} printable characters, got "
+            f"{decision.words[:20]!r}"
+        )
     keys.verify(decision.party, _DECISION + signed.raw, signed.signature)
     return decision

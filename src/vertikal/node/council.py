@@ -13,7 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from vertikal.errors import IdentityError, InputError, VertikalError
+from vertikal.mesh.wire import MAX_NAME
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.exchange import Exchange
@@ -23,6 +26,8 @@ from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
 from vertikal.node.offers import Seen, look_at
 from vertikal.node.policy import standing_rule
+from vertikal.node.printable import printable
+from vertikal.node.public_words import Told, public_words
 from vertikal.node.site import Site
 from vertikal.version import __version__
 
@@ -94,9 +99,7 @@ class Council:
             raise InputError(
                 f"a job is submitted by its first label party, {job.leader!r}, got {site.me!r}"
             )
-        strangers = [party for party in job.names if party not in site.federation.names]
-        if strangers:
-            raise InputError(f"job: {strangers[0]!r} is not in the federation file")
+        approvals.check_members(job, site.federation.names)
         draft = Proposal(name, job, site.me, time.time(), __version__, 0, "")
         site.check_policy(draft)
         return look_at(site, draft)
@@ -189,7 +192,8 @@ class Council:
         if self._book.find(digest) is not None or digest in self._refused:
             return
         try:
-            proposal = approvals.read_proposal(signed, self.me, self._site.keys)
+            members = self._site.federation.names
+            proposal = approvals.read_proposal(signed, self.me, members, self._site.keys)
             approvals.check_age(proposal, self.me)
         except (InputError, IdentityError) as error:
             self._refused.add(digest)
@@ -218,7 +222,9 @@ class Council:
         except DiskFull as error:
             self._say(f"job {record.number}: {error}")
         except InputError as error:
-            self._decide(record, REJECT, str(error))
+            with self._book.lock:
+                record.words = "" if isinstance(error, Told) else str(error)
+                self._decide(record, REJECT, public_words(self.me, error))
 
     def _by_rule(self) -> int:
         """Jobs that were approved by rule in the last 24 hours."""
@@ -302,6 +308,7 @@ class Council:
         )
 
     def _on_beat(self, sender: str, beat: Beat) -> None:
+        beat = msgspec.structs.replace(beat, version=printable(beat.version)[:MAX_NAME])
         before = self.beats.get(sender)
         self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
         if before is None or (before[0].jobs, before[0].full) != (beat.jobs, beat.full):
@@ -352,7 +359,10 @@ class Council:
             if name == self.me:
                 continue
             entry = self.beats.get(name)
-            if not presence[name].up or entry is None:
+            if name not in presence:
+                # A job of an earlier federation file.
+                found.append(f"{name} is not in the federation file any more")
+            elif not presence[name].up or entry is None:
                 since = time.monotonic() - presence[name].changed if presence[name].changed else 0
                 told = f" ({presence[name].fault})" if presence[name].fault else ""
                 found.append(f"{name} is not connected, since {since:.0f} s{told}")

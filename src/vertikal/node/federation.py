@@ -24,6 +24,8 @@ import msgspec
 
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
 from vertikal.mesh.addresses import check_address
+from vertikal.mesh.wire import MAX_NAME
+from vertikal.node.printable import is_plain
 from vertikal.records import convert
 from vertikal.secure.credentials import Credentials
 from vertikal.secure.identity import Certificate, Identity
@@ -63,6 +65,7 @@ class FederationFile:
             if names.count(name) > 1:
                 raise NameTaken(f"federation file: two entries claim the name {name!r}")
         for member in members:
+            _check_printable(member.name, "federation file: name")
             certificate = Certificate.parse(member.certificate.strip().encode())
             if certificate.name != member.name:
                 raise CertificateMismatch(
@@ -106,18 +109,56 @@ class FederationFile:
         return Credentials(identity, listed)
 
 
+def check_party_name(name: str, what: str = "name") -> None:
+    """Refuse a name that cannot be printed, or that would lead to a file of another folder."""
+    _check_printable(name, what)
+    if Path(name).name != name or name == ".." or "\\" in name:
+        raise InputError(f"{what} must be usable as the name of a file, got {name!r}")
+
+
+def _check_printable(name: str, what: str) -> None:
+    if not name or not is_plain(name, MAX_NAME):
+        raise InputError(
+            f"{what} must be 1 to {MAX_NAME} printable characters, got {name[: MAX_NAME + 1]!r}"
+        )
+
+
 def entry_of(identity: Identity, listens: str | None = None) -> str:
     """This identity's entry, as it stands in a federation file."""
     certificate = identity.certificate
+    return render(
+        Member(certificate.name, certificate.fingerprint, certificate.pem.decode(), listens)
+    )
+
+
+def render(*members: Member) -> str:
+    """A federation file of these entries, which holds nothing that is not in them."""
+    return "\n".join(_rendered(member) for member in members)
+
+
+def _rendered(member: Member) -> str:
     lines = [
         "[[party]]",
-        f"name = {_quoted(certificate.name)}",
-        f'fingerprint = "{certificate.fingerprint}"',
+        f"name = {_quoted(member.name)}",
+        f"fingerprint = {_quoted(member.fingerprint)}",
     ]
-    if listens:
-        lines.append(f"listens = {_quoted(listens)}")
+    if member.listens:
+        lines.append(f"listens = {_quoted(member.listens)}")
+    if member.bind:
+        lines.append(f"bind = {_quoted(member.bind)}")
+    # As the library writes it: the text of somebody else could end the quotes.
+    certificate = Certificate.parse(member.certificate.strip().encode())
     lines.append(f"certificate = '''\n{certificate.pem.decode()}'''")
     return "\n".join(lines) + "\n"
+
+
+def parse_members(text: str) -> tuple[Member, ...]:
+    """The entries in this text; one that holds anything else is refused."""
+    try:
+        content: _File = convert(tomllib.loads(text), _File)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"entry: {error}") from None
+    return content.party
 
 
 def read_toml(path: Path, kind: Any, what: str) -> Any:

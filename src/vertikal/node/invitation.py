@@ -19,7 +19,6 @@ import socket
 import ssl
 import threading
 import time
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,15 @@ from vertikal.errors import (
     SecrecyError,
     VertikalError,
 )
-from vertikal.node.federation import FederationFile, Member
-from vertikal.records import convert, from_json, from_msgpack
+from vertikal.mesh.addresses import check_address
+from vertikal.node.federation import (
+    FederationFile,
+    Member,
+    check_party_name,
+    parse_members,
+    render,
+)
+from vertikal.records import from_json, from_msgpack
 from vertikal.secure.identity import Certificate
 
 _PREFIX = "vk1."
@@ -63,9 +69,13 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
         try:
             body = text.strip().removeprefix(_PREFIX)
             raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-            return from_msgpack(raw, cls)
+            code = from_msgpack(raw, cls)
         except (ValueError, msgspec.DecodeError):
             raise InputError("the code is not one that `vertikal invite` printed") from None
+        # Whoever wrote the code chose these: the name leads to a file, and both are printed.
+        check_party_name(code.name, "the name in the code")
+        check_address(code.address, plaintext=False)
+        return code
 
 
 class Invitation:
@@ -73,13 +83,14 @@ class Invitation:
 
     def __init__(
         self,
-        entry: str,
+        entry: Member,
         names: tuple[str, ...],
         address: str,
         context: ssl.SSLContext,
-        fingerprint: str,
     ) -> None:
-        self._entries: dict[str, str] = {}
+        for name in names:
+            check_party_name(name)
+        self._entries: dict[str, Member] = {}
         self._mine = entry
         self._names = names
         self._context = context
@@ -90,7 +101,7 @@ class Invitation:
         self._socket = socket.create_server((host.strip("[]"), int(port)))
         at = f"{host}:{self._socket.getsockname()[1]}"
         self.codes = {
-            name: Code(at, fingerprint, name, secret).text()
+            name: Code(at, entry.fingerprint, name, secret).text()
             for name, secret in self._secrets.items()
         }
 
@@ -122,8 +133,7 @@ class Invitation:
         return self._file()
 
     def _file(self) -> str:
-        entries = [self._mine, *(self._entries[name] for name in self._names)]
-        return "\n".join(entries)
+        return render(self._mine, *(self._entries[name] for name in self._names))
 
     def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
         name = ""
@@ -154,18 +164,17 @@ class Invitation:
             good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
             if secret is None or not good or name in self._entries:
                 raise IdentityError("no good code")
-            member = parse_entry(entry)
-            if member.name != name:
-                raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
-            self._entries[name] = entry
+            self._entries[name] = parse_entry(entry, name)
             self._changed.notify_all()
         return name
 
 
-def join(code: Code, name: str, entry: str, seconds: float) -> str:
-    """The invited party's side: the federation file of all."""
-    if name != code.name:
-        raise InputError.of("--name", f"{code.name!r}, for whom the code is", name)
+def join(
+    code: Code, entry: str, seconds: float, say: Callable[[str], None] = lambda words: None
+) -> str:
+    """The invited party's side: the federation file of all. ``say`` hears who invites."""
+    # Before anything is sent: the code names the file, and nothing but an entry leaves it.
+    entry = render(parse_entry(entry, code.name))
     host, _, port = code.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -183,8 +192,10 @@ def join(code: Code, name: str, entry: str, seconds: float) -> str:
                     f"{code.address} has the key {shown.fingerprint}, the code is of "
                     f"{code.fingerprint}; somebody else answers there"
                 )
-            proof = _proof(code.secret, "join", name, entry)
-            _send(connection, {"name": name, "entry": entry, "proof": proof})
+            check_party_name(shown.name, "name of the inviting party")
+            say(f"{code.name} joins {shown.name} at {code.address}")
+            proof = _proof(code.secret, "join", code.name, entry)
+            _send(connection, {"name": code.name, "entry": entry, "proof": proof})
             connection.settimeout(seconds)
             answer = _receive(connection)
     except (OSError, ValueError) as error:
@@ -196,23 +207,28 @@ def join(code: Code, name: str, entry: str, seconds: float) -> str:
     proof = _proof(code.secret, "federation", text)
     if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
         raise SecrecyError("the federation file was not written by the party that invited")
-    check_federation(text)
-    return text
+    return render(*check_federation(text).members)
 
 
-def parse_entry(text: str) -> Member:
-    """The one entry in this text, its certificate checked."""
-    members = _members(text)
+def parse_entry(text: str, name: str) -> Member:
+    """The one entry in this text, if it is that of ``name`` and its certificate fits."""
+    members = parse_members(text)
     if len(members) != 1:
-        raise InputError.of("entry", "one [[party]]", f"{len(members)} of them")
-    certificate = Certificate.parse(members[0].certificate.strip().encode())
-    if (certificate.name, certificate.fingerprint) != (members[0].name, members[0].fingerprint):
-        raise CertificateMismatch(f"the entry of {members[0].name!r} has another's certificate")
-    return members[0]
+        raise InputError.of(f"entry of {name}", "one [[party]]", f"{len(members)} of them")
+    (member,) = members
+    if member.name != name:
+        raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
+    certificate = Certificate.parse(member.certificate.strip().encode())
+    if (certificate.name, certificate.fingerprint) != (name, member.fingerprint):
+        raise CertificateMismatch(f"the entry of {name!r} has another's certificate")
+    for address in (member.listens, member.bind):
+        if address is not None:
+            check_address(address, plaintext=False)
+    return member
 
 
 def check_federation(text: str) -> FederationFile:
-    return FederationFile.of(_members(text))
+    return FederationFile.of(parse_members(text))
 
 
 def write_federation(path: Path, text: str) -> None:
@@ -233,14 +249,6 @@ def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ss
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"key {key.name!r} and its certificate cannot be used: {error}") from None
     return context
-
-
-def _members(text: str) -> tuple[Member, ...]:
-    try:
-        content = tomllib.loads(text)
-        return tuple(convert(content.get("party", []), list[Member]))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"entry: {error}") from None
 
 
 def _proof(secret: bytes, *words: str) -> str:

@@ -6,8 +6,8 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
-from vertikal.errors import InputError
 from vertikal.node.files import write_whole
+from vertikal.node.public_words import Told
 
 
 class DailyLimit:
@@ -24,7 +24,7 @@ class DailyLimit:
             today = datetime.now(UTC).strftime("%Y-%m-%d")
             spent = self.spent(today)
             if spent + rows > self._most:
-                raise InputError(
+                raise Told(
                     f"{rows} rows asked for, {spent} of {self._most} a day are used; ask again "
                     "tomorrow, or let the owner raise predictions_per_day"
                 )

@@ -28,7 +28,8 @@ _REQUEST = {
         },
         "unknown": {
             "enum": ["reject", "degraded", None],
-            "description": "For an id that a party lacks; by default as the policy says.",
+            "description": "For an id that a party lacks; by default as the policy says. "
+            "'degraded' needs the leave of every other party.",
         },
     },
 }

@@ -80,6 +80,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     differencing: str = "refuse"
     predictions_per_day: int = 1000
     unknown_ids: str = "reject"
+    degraded_predictions: bool = False
+    """Whether to take part in scores of ids that some party lacks: where only this party has one,
+    the score depends on its row alone."""
     most_attempts: int = 20
     """Runs of one job, with those that were broken off: each shows what a run shows."""
     experiments: bool = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertikal.errors import VertikalError
 from vertikal.node.approvals import AHEAD
+from vertikal.node.printable import printable
 from vertikal.secure.identity import Certificate
 from vertikal.version import __version__
 
@@ -51,7 +52,7 @@ def _peer(service: Service, name: str) -> dict[str, Any]:
         "up": presence.up,
         "version": version,
         "clock": clock,
-        "faults": faults,
+        "faults": [printable(fault) for fault in faults],
     }
 
 

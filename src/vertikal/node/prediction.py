@@ -3,7 +3,8 @@
 A session is a mesh and a party that stay while requests come. In each request the leader says which
 ids it asks for; every other party looks whether its policy allows so many rows today, which of the
 ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
-asked for that, scored with this party's columns at their training means and flagged. A dealer
+asked for that and the others allow it, scored with this party's columns at their training means and
+flagged. A dealer
 without data is told how many rows there are, and no id.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +26,10 @@ from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
+from vertikal.node.public_words import Told, public_words
 from vertikal.node.run_mesh import RunMesh
-from vertikal.node.runs import public_words
 from vertikal.node.shelf import Model, Shelf
 from vertikal.node.site import Site
 from vertikal.party import Party
@@ -57,6 +60,8 @@ COUNTED = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
+GREETING = 5.0
+"""Seconds that the others have to come to a session before it is called off."""
 MOST_SESSIONS = 16
 """Sessions in which a party serves at once."""
 IDLE = 120.0
@@ -126,7 +131,10 @@ class Session:
         )
         self._party: Any = None
         try:
-            # Inside: the others are told at once where a party has no model any more.
+            # Inside: the others are told at once where a party has no model any more, or where its
+            # owner has since forbidden what the job shows.
+            if not record.leads(site.me):
+                site.check_policy(record.proposal)
             self._model: Model = shelf.model(record)
             self._party = Party(
                 self.mesh,
@@ -141,7 +149,10 @@ class Session:
                 shape=job.shape,
             )
         except BaseException as error:
-            self.end(str(error))
+            # Who has not introduced itself yet would never hear of it.
+            with suppress(MeshError):
+                self.mesh.connect(GREETING)
+            self.end(public_words(site.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
@@ -194,16 +205,28 @@ class Session:
             told = self._known(request, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
             chosen = self._choose(None)
-            blind = self._party.name == self._blind
-            if len(chosen) > request.rows or (len(chosen) < request.rows and not blind):
-                raise MeshError(f"{self._party.leader} chose among {len(chosen)} rows")
+            self._check_chosen(request, told, chosen)
             if chosen.any():
                 self._predict(request.ids, chosen)
+
+    def _check_chosen(self, request: _Ask, told: Any, chosen: Any) -> None:
+        """Refuse rows that were not asked for, or refused, or that not all have where all must."""
+        leader, me = self._party.leader, self._party.name
+        if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._blind):
+            raise MeshError(f"{leader} chose among {len(chosen)} rows")
+        if not chosen.any():
+            return
+        if isinstance(told, dict):
+            raise MeshError(f"{leader} chose rows that {me} has refused")
+        # For the others' sake, who cannot see it: the score would show their rows by themselves.
+        if not request.degraded and not told[: len(chosen)][chosen].all():
+            raise MeshError(f"{leader} chose rows that {me} does not have")
 
     def _known(self, request: _Ask, limit: DailyLimit) -> Any:
         """Which of the ids asked for are known here, or why they are not to be predicted."""
         try:
             self._model = self._shelf.model(self._model.record)
+            self._check_degraded(request)
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._blind:
@@ -211,12 +234,20 @@ class Session:
             self._site.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
-        except DiskFull as error:
-            return {"refused": public_words(self._site.me, error)}
         except InputError as error:
-            self._site.note_refusal(self._party.leader, str(error))
-            return {"refused": str(error)}
+            if not isinstance(error, DiskFull):
+                self._site.note_refusal(self._party.leader, str(error))
+            return {"refused": public_words(self._site.me, error)}
         return told
+
+    def _check_degraded(self, request: _Ask) -> None:
+        """Told, unless the owner allows scores that may depend on this party's row alone."""
+        me = self._site.me
+        if request.degraded and me != self._blind and not self._site.policy.degraded_predictions:
+            raise Told(
+                f"policy of {me}: no scores of ids that some party lacks; ask for those that all "
+                f"have (--unknown reject), or let the owner of {me} set degraded_predictions"
+            )
 
     def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
         if self._party.name == self._blind:
@@ -265,7 +296,7 @@ class Session:
     def _answer_of(self, name: str, rows: int) -> Any:
         told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
         if isinstance(told, dict):
-            return str(told.get("refused"))[:300]
+            return printable(str(told.get("refused")))[:300]
         flags = np.asarray(told)
         if flags.dtype != np.uint8 or flags.shape != (rows,):
             raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")
@@ -314,7 +345,7 @@ class Predictions:
                 # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:
-                self._close(record.digest, " ".join(str(error).split()))
+                self._close(record.digest, public_words(self._site.me, error))
                 raise
 
     def serve(self, record: Record, name: str) -> None:

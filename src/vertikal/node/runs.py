@@ -10,12 +10,9 @@ from pathlib import Path
 
 from vertikal.errors import (
     AgreementError,
-    BudgetSpent,
     IdentityError,
     MeshError,
-    PassesUsedUp,
     PeerStopped,
-    VertikalError,
     WireError,
 )
 from vertikal.node.checkpoints import Checkpoints
@@ -24,6 +21,7 @@ from vertikal.node.files import DiskFull, disk_error, is_full, private_folder
 from vertikal.node.jobs import Record
 from vertikal.node.memory import release_memory
 from vertikal.node.progress import Report, Reporter
+from vertikal.node.public_words import public_words
 from vertikal.node.run_mesh import RunMesh
 from vertikal.node.site import Site
 
@@ -159,21 +157,6 @@ def checkpoints_of(site: Site, record: Record) -> Checkpoints:
 def all_checkpoints(site: Site) -> list[Checkpoints]:
     """What this party keeps of all jobs."""
     return [Checkpoints(path) for path in (site.store / CHECKPOINTS).glob("*")]
-
-
-def public_words(me: str, error: BaseException) -> str:
-    """What the others are told of an error: nothing that says something about the data."""
-    if isinstance(error, MeshError):
-        return " ".join(str(error).split())
-    if isinstance(error, DiskFull):
-        return f"{me}: the disk of its store is full"
-    if isinstance(error, BudgetSpent):
-        return f"{me}: its privacy budget does not allow this run"
-    if isinstance(error, PassesUsedUp):
-        return " ".join(str(error).split())
-    if isinstance(error, VertikalError):
-        return f"{me} cannot go on; its owner knows why"
-    return f"{me}: {type(error).__name__}; its owner knows more"
 
 
 def is_passing(error: BaseException) -> bool:

@@ -22,8 +22,10 @@ from vertikal.node.jobs import JobBook, Record
 from vertikal.node.links import LinkMeter
 from vertikal.node.messages import Message, Probe, Serve, unpack
 from vertikal.node.peers import peers
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
-from vertikal.node.runs import Run, all_checkpoints, is_passing, public_words
+from vertikal.node.public_words import public_words
+from vertikal.node.runs import Run, all_checkpoints, is_passing
 from vertikal.node.site import Site
 from vertikal.node.words import describe, summary
 from vertikal.records import convert
@@ -45,12 +47,12 @@ class Service:
     ) -> None:
         self.site = Site(path, passphrase)
         self.me = self.site.me
-        self._say = say
+        self._terminal = say
         self.book = JobBook(self.site.store / "jobs", self.site.keys)
         self._runs: dict[str, Run] = {}
         self._news = threading.Event()
         self.council = Council(
-            self.site, self.book, self._runs.__contains__, self._begin, say, self._news.set
+            self.site, self.book, self._runs.__contains__, self._begin, self._say, self._news.set
         )
         self.exchange = Exchange(
             self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
@@ -93,6 +95,10 @@ class Service:
         self.exchange.stop()
         self.site.log.record("stopped")
         self.site.close()
+
+    def _say(self, words: str) -> None:
+        """Tell the owner; words of others may be among these, and none may steer a terminal."""
+        self._terminal(printable(words))
 
     # What the owner asks for, over the control socket.
 
@@ -208,13 +214,10 @@ class Service:
                 self.council.tell(name, Serve(record.digest, session))
 
     def _on_serve(self, sender: str, message: Serve) -> None:
-        """A leader opens a session: served if the job is done here and the policy still fits."""
+        """A leader opens a session: served if the job is done here and still allowed."""
         record = self.book.find(message.digest)
         if record is None or not record.leads(sender) or not record.done:
             self.site.note_refusal(sender, f"predictions with job {message.digest[:12]}")
-            return
-        if sender not in self.site.policy.who:
-            self.site.note_refusal(sender, f"predictions: {sender} may not ask any more")
             return
         self.predictions.serve(record, message.session)
 

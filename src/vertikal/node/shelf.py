@@ -21,6 +21,7 @@ from vertikal.node.offers import open_table
 from vertikal.node.party_file import Offer
 from vertikal.node.policy import offered
 from vertikal.node.programs import program_named
+from vertikal.node.public_words import Told
 from vertikal.node.site import Site
 from vertikal.node.store import Manifest
 
@@ -71,7 +72,7 @@ class Shelf:
                 self._models.pop(record.digest, None)
                 manifest = self._site.model_of(record.digest)
                 if manifest is None:
-                    raise InputError(f"{self._site.me} has no model of this job, or not any more")
+                    raise Told(f"{self._site.me} has no model of this job, or not any more")
                 kind = program_named(record.proposal.job.algorithm).shard_kind()
                 stored = self._site.models.load(manifest.name, kind, manifest.version)
                 if stored.preparation is None:

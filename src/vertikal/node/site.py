@@ -16,6 +16,7 @@ from vertikal.node.federation import FederationFile
 from vertikal.node.files import DiskFull, Room, private_folder
 from vertikal.node.party_file import PartyFile
 from vertikal.node.policy import objections, offered
+from vertikal.node.public_words import Told
 from vertikal.secure.identity import Identity
 
 if TYPE_CHECKING:
@@ -123,9 +124,9 @@ class Site:
         self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
 
     def check_policy(self, proposal: Proposal) -> None:
-        """InputError with the first reason why this party must not take part."""
+        """Told with the first reason why this party must not take part."""
         for objection in objections(self.file, proposal):
-            raise InputError(objection)
+            raise Told(objection)
 
     def columns(self, proposal: Proposal) -> tuple[str, ...]:
         """This party's features that a job uses; none of a dealer without data."""

@@ -207,6 +207,9 @@ def _align(bench: Bench, ids: Ids) -> None:
     site = bench.site
     nobody = Table(site.me, (), np.zeros((0, 0)))
     party = _party(bench, nobody, None, "align", "")
+    # Before anything is sent: the leader may know the common ids of a run that ends half way.
+    words = f"attempt {bench.record.attempt}, {len(ids)} own rows"
+    site.note("alignment begins", bench.record, words)
     found = align(party, ids, least=site.policy.least_rows, group=bench.job.owners)
     site.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
     known = bench.checkpoints.read(ROWS)

@@ -9,6 +9,7 @@ from vertikal.errors import InputError
 from vertikal.node.approvals import AHEAD
 from vertikal.node.jobs import Record
 from vertikal.node.policy import objections
+from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
     elif record.open and record.leads(service.me):
         state = "; ".join([state, *_clocks(service, record)])
     report = run.report if run is not None else None
-    return {
+    told = {
         "number": record.number,
         "digest": record.digest,
         "name": proposal.name,
@@ -61,6 +62,7 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
         "bytes_in": report.bytes_in if report else 0,
         "bytes_out": report.bytes_out if report else 0,
     }
+    return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
 
 
 def _clocks(service: Service, record: Record) -> list[str]:
@@ -108,7 +110,8 @@ def describe(service: Service, record: Record) -> str:
             lines.append(f"  {name}: {entry[1].verdict}, {_date(entry[1].when)}, signed{words}")
     if record.words:
         lines += ["", f"Note: {record.words}"]
-    return "\n".join(lines)
+    # Line by line: what others wrote can make no line of its own.
+    return "\n".join(printable(line) for line in lines)
 
 
 def _ids(service: Service, record: Record) -> list[str]:
@@ -125,9 +128,32 @@ def _ids(service: Service, record: Record) -> list[str]:
         f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
         f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
         "you have",
+        *_predictions(service, record),
     ]
     if job.bare_dealer is not None:
         lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
+    return lines
+
+
+def _predictions(service: Service, record: Record) -> list[str]:
+    """What a prediction shows of the rows asked for, by the job's level."""
+    job = record.proposal.job
+    level = program_named(job.algorithm).disclosure(job.program_settings())
+    if job.algorithm == "admm":
+        shows = (
+            f"{job.leader} gets the joint prediction of each row, with two parties the other's "
+            "part of it; there is no noise in it, also where training has some"
+        )
+    elif level == "open":
+        shows = f"{' and '.join(job.label_parties)} get the summed phases of these rows, as above"
+    else:
+        shows = f"{job.leader} gets f of these rows, and nothing else of them"
+    lines = [f"  each prediction: {shows}"]
+    if service.site.policy.degraded_predictions:
+        lines.append(
+            "  degraded predictions: your policy allows them; of an id that only you have, this is "
+            "about your row alone"
+        )
     return lines
 
 

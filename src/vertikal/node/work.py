@@ -23,6 +23,7 @@ from vertikal.node.account import Account, write_account
 from vertikal.node.job import Job
 from vertikal.node.programs import program_named
 from vertikal.node.progress import Report, Reporter
+from vertikal.node.public_words import public_words
 from vertikal.node.shard_file import write_shard
 from vertikal.node.stock import FileStock
 from vertikal.party import Labels, Party, digest
@@ -76,7 +77,10 @@ def work(
     tell: Tell,
     stock: FileStock | None = None,
 ) -> Any:
-    """Run the program at this party; on failure the others are told before the error is raised."""
+    """Run the program at this party; on failure the others are told before the error is raised.
+
+    Its words may show cells or columns: they are for this party alone, the others hear less.
+    """
     reporter = Reporter(mesh, tell)
     try:
         table, labels = job.read(mesh.me, folder)
@@ -91,7 +95,7 @@ def work(
                 _predict(bench, shard, test, out)
     except BaseException as error:
         words = _words(error)
-        mesh.fail(words)
+        mesh.fail(public_words(mesh.me, error))
         if isinstance(mesh, PacketMesh):
             mesh.stop(FAREWELL)
         reporter.close(words)
