@@ -49,6 +49,35 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
         raise disk_error(path, error) from None
 
 
+def write_new(path: Path, content: bytes) -> bool:
+    """Write a file that is not there yet, whole and on the disk; False if there is one already.
+
+    Of two that try at once one succeeds, and a crash leaves no part of it under this name.
+    """
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        write_whole(fresh, content)
+        try:
+            os.link(fresh, path)
+        finally:
+            fresh.unlink()
+        sync_folder(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise disk_error(path, error) from None
+    return True
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the folder's names, and no longer has those that were removed."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
 def disk_error(path: Path, error: OSError) -> InputError:
     """What to say, to the owner only, when a file of the store could not be written."""
     if is_full(error):
