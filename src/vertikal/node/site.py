@@ -75,9 +75,7 @@ class Site:
         from vertikal.privacy.budget import BudgetFile
 
         path, total = self.store / "budget.json", self.policy.privacy
-        if not path.exists():
-            return BudgetFile.create(path, epsilon=total.epsilon, delta=total.delta)
-        return BudgetFile(path)
+        return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
 
     def note(self, event: str, record: Record, words: str = "") -> None:
         """Write an event of a job to the audit log."""
