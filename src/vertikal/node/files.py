@@ -44,6 +44,8 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(fresh, path)
+        if durable:
+            sync_folder(path.parent)
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise disk_error(path, error) from None
