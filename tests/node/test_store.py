@@ -101,6 +101,32 @@ def test_deleting(models):
         models.delete("fraud")
 
 
+def test_a_damaged_version_hides_no_other(models, tmp_path):
+    models.save("credit", shard_of(8))
+    models.save("fraud", shard_of(8))
+    (tmp_path / "models/credit/1/manifest.json").write_bytes(b"")
+    damaged = []
+    assert [one.name for one in models.versions(damaged)] == ["fraud"]
+    assert len(damaged) == 1
+    assert damaged[0].startswith("model 'credit', version 1: manifest.json cannot be read")
+    with pytest.raises(InputError, match=re.escape(damaged[0])):
+        models.versions()
+    assert models.delete("credit") == [1]
+    assert [one.name for one in models.versions()] == ["fraud"]
+
+
+def test_a_version_that_is_deleted_while_all_are_listed_is_not_damaged(models, monkeypatch):
+    models.save("credit", shard_of(8))
+    show = ModelStore.show
+
+    def overtaken(self, name, version=None):
+        self.delete(name)
+        return show(self, name, version)
+
+    monkeypatch.setattr(ModelStore, "show", overtaken)
+    assert models.versions() == []
+
+
 def test_everything_is_the_owners_only_and_nothing_is_pickled(models, tmp_path):
     models.save("credit", shard_of(), preparation=PREPARATION)
     paths = [tmp_path / "models", *(tmp_path / "models").rglob("*")]

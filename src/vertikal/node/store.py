@@ -179,20 +179,38 @@ class ModelStore:
                 )
         return Stored(manifest, shard, preparation)
 
-    def versions(self) -> list[Manifest]:
-        """Every version of every model, by name and number."""
-        names = sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
-        return [self.show(name, number) for name in names for number in self._numbers(name)]
+    def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
+        """Every version of every model, by name and number.
 
-    def show(self, name: str, version: int | None = None) -> Manifest:
-        """What is known about one version, the newest by default."""
+        What cannot be read is said in ``damaged``; without it, the first such version is an error.
+        """
+        names = sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+        numbered = [(name, number) for name in names for number in self._numbers(name)]
+        found = []
+        for name, number in numbered:
+            try:
+                found.append(self.show(name, number))
+            except InputError as error:
+                if number not in self._numbers(name):
+                    continue  # deleted meanwhile
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+        return found
+
+    def find(self, name: str, version: int | None = None) -> int:
+        """The number of this version, the newest by default; InputError if it is not there."""
         numbers = self._numbers(name)
         if not numbers or (version is not None and version not in numbers):
             known = sorted({path.name for path in self._folder.iterdir()} - {".", ".."})
             has = f"versions {numbers}" if numbers else f"models {known}"
             asked = name if version is None else f"{name}, version {version}"
             raise InputError(f"model {asked!r} is not in this store; it has {has}")
-        path = self._folder / name / str(version or numbers[-1]) / MANIFEST
+        return version or numbers[-1]
+
+    def show(self, name: str, version: int | None = None) -> Manifest:
+        """What is known about one version, the newest by default."""
+        path = self._folder / name / str(self.find(name, version)) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
             manifest = from_json(path.read_bytes(), Manifest)
@@ -217,7 +235,7 @@ class ModelStore:
 
     def delete(self, name: str, version: int | None = None) -> list[int]:
         """Forget one version, or all of a model; returns the numbers that are gone."""
-        self.show(name, version)
+        self.find(name, version)
         gone = self._numbers(name) if version is None else [version]
         for number in gone:
             place = self._folder / name / f".gone-{secrets.token_hex(8)}"
