@@ -46,6 +46,23 @@ def test_rows_of_a_day_outlive_the_process(tmp_path):
     again.spend(10)
 
 
+def test_a_clock_that_is_set_back_begins_no_new_day(tmp_path):
+    (tmp_path / "rows").write_text("2999-12-31 7")
+    limit = DailyLimit(tmp_path / "rows", 10)
+    with pytest.raises(InputError, match="7 of 10 a day are used; ask again after 2999-12-31, the"):
+        limit.spend(4)
+    limit.spend(3)
+    assert (tmp_path / "rows").read_text() == "2999-12-31 10"
+
+
+@pytest.mark.parametrize("content", [b"", b"2001-01-01", b"2001-01-01 -5", b"\xff\xfe 3"])
+def test_a_count_that_cannot_be_read_is_used_up(tmp_path, content):
+    (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(InputError, match="all count as used: the owner looks at the file 'rows'"):
+        DailyLimit(tmp_path / "rows", 10).spend(1)
+    assert (tmp_path / "rows").read_bytes() == content
+
+
 def test_the_closest_other_intersection_counts(tmp_path):
     def marks(*numbers):
         return {number.to_bytes(8, "big") for number in numbers}
