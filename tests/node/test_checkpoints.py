@@ -101,6 +101,40 @@ def test_lists_grow_and_end_before_what_is_not_whole(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("place", [0, 3, 7, 20, 45])
+def test_a_damaged_count_of_what_was_opened_is_refused(tmp_path, place):
+    """Wherever it is damaged, also in a length: what follows was opened, and stays."""
+    kept = Checkpoints(tmp_path / "job")
+    for number in range(5):
+        kept.note("opened-61", number.to_bytes(8, "little"), durable=True)
+    path = tmp_path / "job" / "opened-61.list"
+    raw = bytearray(path.read_bytes())
+    raw[48 + place] ^= 1
+    path.write_bytes(raw)
+    again = Checkpoints(tmp_path / "job")
+    with pytest.raises(InputError, match=r"'opened-61.list' .* damaged after entry 1, .* submit"):
+        again.noted("opened-61")
+    with pytest.raises(InputError, match="damaged after entry 1"):
+        again.note("opened-61", b"more")
+    assert path.read_bytes() == raw
+
+
+@pytest.mark.parametrize("left", [1, 39, 40, 47])
+@pytest.mark.parametrize("unwritten", [False, True])
+def test_a_torn_end_of_what_was_opened_is_a_crash(tmp_path, left, unwritten):
+    kept = Checkpoints(tmp_path / "job")
+    kept.note("opened-61", b"12345678")
+    kept.note("opened-61", b"87654321")
+    path = tmp_path / "job" / "opened-61.list"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: 48 + left] + (b"\0" * (48 - left) if unwritten else b""))
+    again = Checkpoints(tmp_path / "job")
+    assert again.noted("opened-61") == [b"12345678"]
+    again.note("opened-61", b"")
+    assert path.stat().st_size == 48 + 40
+    assert Checkpoints(tmp_path / "job").noted("opened-61") == [b"12345678", b""]
+
+
 def test_work_is_forgotten_and_what_was_opened_is_not(tmp_path):
     kept = Checkpoints(tmp_path / "job")
     kept.secret(lambda: b"secret")
