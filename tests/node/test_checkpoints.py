@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,21 @@ def test_a_damaged_count_of_what_was_opened_is_refused(tmp_path, place):
     with pytest.raises(InputError, match="damaged after entry 1"):
         again.note("opened-61", b"more")
     assert path.read_bytes() == raw
+
+
+def test_a_new_list_has_its_name_on_the_disk(tmp_path, monkeypatch):
+    kept, synced, fsync = Checkpoints(tmp_path / "job"), [], os.fsync
+
+    def sync(number):
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{number}"), tmp_path))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    kept.note("opened-61", b"one", durable=True)
+    assert synced == ["job/opened-61.list", "job", "."]
+    kept.note("opened-61", b"two", durable=True)
+    kept.note("answers", b"one")
+    assert synced[3:] == ["job/opened-61.list"]
 
 
 @pytest.mark.parametrize("left", [1, 39, 40, 47])

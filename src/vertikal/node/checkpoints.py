@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertikal.errors import InputError
 from vertikal.keeping import OPENED
-from vertikal.node.files import disk_error, private_folder, write_whole
+from vertikal.node.files import disk_error, private_folder, sync_folder, write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,6 +97,10 @@ class Checkpoints:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 if durable:
                     os.fsync(number)
+                    if not self._ends[name]:
+                        # A new list, maybe of a new job: their names too.
+                        sync_folder(self.folder)
+                        sync_folder(self.folder.parent)
             finally:
                 os.close(number)
         except OSError as error:
