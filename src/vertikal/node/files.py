@@ -35,6 +35,14 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
 
     ``durable`` waits until the disk has it, so that it also survives a loss of power.
     """
+    try:
+        move_over(path, content, durable=durable)
+    except OSError as error:
+        raise disk_error(path, error) from None
+
+
+def move_over(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """As `write_whole`, for files outside a store: what fails is an OSError."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -46,9 +54,9 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
         os.replace(fresh, path)
         if durable:
             sync_folder(path.parent)
-    except OSError as error:
+    except OSError:
         fresh.unlink(missing_ok=True)
-        raise disk_error(path, error) from None
+        raise
 
 
 def write_new(path: Path, content: bytes) -> bool:
