@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
-from vertikal.cli import main
-from vertikal.cli.predict import read_ids
+from vertikal.cli import main, predict
+from vertikal.cli.predict import read_ids, write_rows
 from vertikal.errors import InputError
 
 
@@ -71,3 +71,41 @@ def test_where_scores_cannot_go_is_said_first(tmp_path, out, words):
     arguments = ["predict", "credit", "--ids", str(ids), "-o", str(tmp_path / out)]
     done = CliRunner().invoke(main, arguments)
     assert (done.exit_code, done.stderr) == (1, f"error: {words}\n")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_later_batch_that_fails_loses_no_earlier_one(tmp_path, monkeypatch, kind):
+    """What the first took of the rows of a day is spent."""
+    ids, out = tmp_path / "ids.csv", tmp_path / f"scores.{kind}"
+    ids.write_text("id\n1\n2\n3\n4\n5\n")
+
+    def ask(party, command, *, ids, **rest):
+        if "5" in ids:
+            raise InputError("2 rows asked for, 4 of 4 a day are used")
+        return [{"id": one, "status": "ok", "value": 0.5} for one in ids]
+
+    monkeypatch.setattr(predict, "_BATCH", 2)
+    monkeypatch.setattr(predict, "ask_service", ask)
+    done = CliRunner().invoke(main, ["predict", "credit", "--ids", str(ids), "-o", str(out)])
+    assert done.exit_code == 1
+    assert done.stderr.splitlines() == [
+        f"the first 4 of 5 ids written to scores.{kind}, 1 are missing",
+        "error: 2 rows asked for, 4 of 4 a day are used",
+    ]
+    assert read_ids(out, "id") == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_scores_that_cannot_be_written_leave_the_earlier_file(tmp_path, monkeypatch, kind):
+    out = tmp_path / f"scores.{kind}"
+    out.write_bytes(b"of yesterday")
+
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(predict.csv.DictWriter, "writerows", full)
+    monkeypatch.setattr(pyarrow.parquet, "write_table", full)
+    with pytest.raises(InputError, match=r"--out: 'scores.* cannot be written: No space left"):
+        write_rows(out, [{"id": "1", "status": "ok"}])
+    assert out.read_bytes() == b"of yesterday"
+    assert list(tmp_path.iterdir()) == [out]

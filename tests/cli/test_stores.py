@@ -55,6 +55,10 @@ def test_a_model_that_is_not_there_or_was_changed(store):
     missing = call(store, "model", "show", "fraud")
     assert missing.exit_code == 1
     assert missing.output == "error: model 'fraud' is not in this store; it has models ['credit']\n"
+    (store / "models/credit/1/manifest.json").write_text("")
+    listed = call(store, "model", "list").output.splitlines()
+    assert listed[0].split()[:2] == ["credit", "2"]
+    assert listed[1].startswith("model 'credit', version 1: manifest.json cannot be read")
     (store / "models/credit/2/shard.json").write_text("{}")
     changed = call(store, "model", "show", "credit")
     assert changed.exit_code == 1

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from vertikal.data import sources
-from vertikal.data.sources import open_source
+from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError
 
 FRAME = pd.DataFrame(
@@ -139,6 +139,21 @@ def test_large_whole_numbers_and_nan_in_digests():
     assert digest(None) != digest()
     encoded = pa.array(["a", "b"]).dictionary_encode()
     assert open_source("bank", pa.table({"x": encoded})).digest(["x"]) == digest("a", "b")
+
+
+def test_the_ids_are_those_of_the_digest():
+    """They come from one reading: a table that changes between two cannot pair them wrongly."""
+    readings = []
+
+    def batches(columns):
+        readings.append(columns)
+        cells = [f"{len(readings)}-{row}" for row in range(3)]
+        return iter([pa.record_batch([pa.array(cells)] * len(columns), list(columns))])
+
+    source = Source("bank", "table", "id", ("x",), batches)
+    ids = []
+    source.digest(["x"], ids)
+    assert (ids, readings) == (["1-0", "1-1", "1-2"], [["id", "x"]])
 
 
 def test_a_libsvm_file(tmp_path):

@@ -94,7 +94,10 @@ TAMPERINGS = {
     "nonsense": (lambda lines: lines.insert(1, "hello\n"), "line 2 is no line of a log"),
     "more fields": (change("more", 1), "line 3 is no line of a log"),
     "cut": (lambda lines: lines.pop(), "ends at line 4, its head file knows 5"),
-    "cut in a line": (lambda lines: lines.append(lines.pop()[:-20]), "line 5 is no line of a log"),
+    "cut in a line": (
+        lambda lines: lines.append(lines.pop()[:-20]),
+        "ends at line 4, its head file knows 5",
+    ),
 }
 
 
@@ -165,6 +168,30 @@ def test_a_crash_in_the_first_line(tmp_path):
     (tmp_path / "audit.log").write_text('{"numb')
     AuditLog(tmp_path / "audit.log", "bank").record("start")
     assert verify(tmp_path / "audit.log").number == 1
+
+
+def test_a_log_that_grows_while_it_is_verified(path, monkeypatch):
+    """A running service writes on, and its head file moves with it."""
+    original = audit.read
+
+    def overtaken(*arguments):
+        yield from original(*arguments)
+        AuditLog(path, "bank").record("start")
+
+    monkeypatch.setattr(audit, "read", overtaken)
+    assert verify(path).number == 5
+    assert verify(path).number == 6
+
+
+def test_a_line_that_is_being_written_is_not_judged(path):
+    with path.open("a") as file:
+        file.write('{"number":6,"time":"20')
+    assert verify(path).number == 5
+    assert len(list(read(path))) == 5
+    # One that was finished once is missed.
+    path.write_text("".join(lines_of(path)[:4]) + lines_of(path)[4][:-9])
+    with pytest.raises(TamperedLog, match="ends at line 4, its head file knows 5"):
+        verify(path)
 
 
 def test_a_line_longer_than_one_look(path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,23 @@ def test_rows_of_a_day_outlive_the_process(tmp_path):
     again.spend(10)
 
 
+def test_a_clock_that_is_set_back_begins_no_new_day(tmp_path):
+    (tmp_path / "rows").write_text("2999-12-31 7")
+    limit = DailyLimit(tmp_path / "rows", 10)
+    with pytest.raises(InputError, match="7 of 10 a day are used; ask again after 2999-12-31, the"):
+        limit.spend(4)
+    limit.spend(3)
+    assert (tmp_path / "rows").read_text() == "2999-12-31 10"
+
+
+@pytest.mark.parametrize("content", [b"", b"2001-01-01", b"2001-01-01 -5", b"\xff\xfe 3"])
+def test_a_count_that_cannot_be_read_is_used_up(tmp_path, content):
+    (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(InputError, match="all count as used: the owner looks at the file 'rows'"):
+        DailyLimit(tmp_path / "rows", 10).spend(1)
+    assert (tmp_path / "rows").read_bytes() == content
+
+
 def test_the_closest_other_intersection_counts(tmp_path):
     def marks(*numbers):
         return {number.to_bytes(8, "big") for number in numbers}
@@ -82,6 +101,55 @@ def test_lists_grow_and_end_before_what_is_not_whole(tmp_path):
         *(b"one", b"", b"four"),
         b"a longer one than what was torn",
     ]
+
+
+@pytest.mark.parametrize("place", [0, 3, 7, 20, 45])
+def test_a_damaged_count_of_what_was_opened_is_refused(tmp_path, place):
+    """Wherever it is damaged, also in a length: what follows was opened, and stays."""
+    kept = Checkpoints(tmp_path / "job")
+    for number in range(5):
+        kept.note("opened-61", number.to_bytes(8, "little"), durable=True)
+    path = tmp_path / "job" / "opened-61.list"
+    raw = bytearray(path.read_bytes())
+    raw[48 + place] ^= 1
+    path.write_bytes(raw)
+    again = Checkpoints(tmp_path / "job")
+    with pytest.raises(InputError, match=r"'opened-61.list' .* damaged after entry 1, .* submit"):
+        again.noted("opened-61")
+    with pytest.raises(InputError, match="damaged after entry 1"):
+        again.note("opened-61", b"more")
+    assert path.read_bytes() == raw
+
+
+def test_a_new_list_has_its_name_on_the_disk(tmp_path, monkeypatch):
+    kept, synced, fsync = Checkpoints(tmp_path / "job"), [], os.fsync
+
+    def sync(number):
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{number}"), tmp_path))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    kept.note("opened-61", b"one", durable=True)
+    assert synced == ["job/opened-61.list", "job", "."]
+    kept.note("opened-61", b"two", durable=True)
+    kept.note("answers", b"one")
+    assert synced[3:] == ["job/opened-61.list"]
+
+
+@pytest.mark.parametrize("left", [1, 39, 40, 47])
+@pytest.mark.parametrize("unwritten", [False, True])
+def test_a_torn_end_of_what_was_opened_is_a_crash(tmp_path, left, unwritten):
+    kept = Checkpoints(tmp_path / "job")
+    kept.note("opened-61", b"12345678")
+    kept.note("opened-61", b"87654321")
+    path = tmp_path / "job" / "opened-61.list"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: 48 + left] + (b"\0" * (48 - left) if unwritten else b""))
+    again = Checkpoints(tmp_path / "job")
+    assert again.noted("opened-61") == [b"12345678"]
+    again.note("opened-61", b"")
+    assert path.stat().st_size == 48 + 40
+    assert Checkpoints(tmp_path / "job").noted("opened-61") == [b"12345678", b""]
 
 
 def test_work_is_forgotten_and_what_was_opened_is_not(tmp_path):

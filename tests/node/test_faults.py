@@ -15,7 +15,7 @@ from tests.node.services import Trio, trio
 from tests.node.worlds import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.shard import Shard
 from vertikal.errors import InputError, PeerStopped
-from vertikal.node import approvals, files, service
+from vertikal.node import approvals, files, service, stages
 from vertikal.node.approvals import Proposal, Signed
 from vertikal.node.job import Job
 from vertikal.node.messages import Asked, Beat, pack
@@ -95,6 +95,31 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
             assert record.final.words == "bank cannot go on; its owner knows why"
         assert "has changed since bank approved" in world.record("bank", digest).words
         assert all(world[name].site.model_of(digest) is None for name in NAMES)
+
+
+@pytest.mark.parametrize("late", ["_align", "_labels"])
+def test_a_table_that_changes_during_a_run(world, monkeypatch, late):
+    """Exported anew in another order, while others are waited for or between its columns."""
+    table = world.root / "bank" / "people.csv"
+    real, learn, learned = getattr(stages, late), stages._learn, []
+
+    def stage(bench, *arguments):
+        found = real(bench, *arguments)
+        if bench.site.me == "bank":
+            title, *lines = table.read_text().splitlines()
+            table.write_text("\n".join([title, *reversed(lines)]))
+        return found
+
+    def learns(bench, *arguments):
+        learned.append(bench.site.me)
+        learn(bench, *arguments)
+
+    monkeypatch.setattr(stages, late, stage)
+    monkeypatch.setattr(stages, "_learn", learns)
+    digest = world.submit().digest
+    record = world.wait("bank", digest, lambda one: one.final or one.done, "ends")
+    assert "has changed since bank approved" in record.words
+    assert "bank" not in learned
 
 
 def test_a_full_disk_ends_the_run_and_not_the_job(world, monkeypatch):

@@ -17,6 +17,7 @@ from vertikal.algorithms.shard import Moment, Shard, Training
 from vertikal.clock import Stage
 from vertikal.data.prepare import Scaling
 from vertikal.errors import InputError
+from vertikal.node import files
 from vertikal.node.account import Account, read_account, write_account
 from vertikal.node.shard_file import read_shard, write_shard
 from vertikal.node.store import ModelStore
@@ -132,3 +133,24 @@ def test_an_account_comes_back(tmp_path):
     path.write_text("{}")
     with pytest.raises(InputError, match="is not an account"):
         read_account(path)
+
+
+@pytest.mark.parametrize(
+    ("write", "content", "name"),
+    [
+        (write_shard, shard(), "shard file"),
+        (write_account, Account("a", (), {}), "account"),
+    ],
+)
+def test_a_failure_leaves_the_file_that_was_there(tmp_path, monkeypatch, write, content, name):
+    path = tmp_path / "a"
+    path.write_bytes(b"of yesterday")
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "open", full)
+    with pytest.raises(InputError, match=f"{name} 'a' cannot be written: No space left"):
+        write(content, path)
+    monkeypatch.undo()
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"a": b"of yesterday"}

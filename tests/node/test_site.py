@@ -8,9 +8,10 @@ import pandas
 import pytest
 
 from tests.node.services import trio
+from tests.node.shards import shard_of
 from tests.node.worlds import RULE, lay_out, write_job
 from vertikal.errors import InputError
-from vertikal.node import service
+from vertikal.node import audit, service
 from vertikal.node.site import Site
 from vertikal.secure.identity import Identity
 
@@ -36,6 +37,19 @@ def test_a_store_that_others_can_enter_is_refused(tmp_path):
     (tmp_path / "bank" / "store").mkdir(mode=0o755)
     with pytest.raises(InputError, match="must be open to its owner only, got mode 755"):
         Site(tmp_path / "bank" / "party.toml")
+
+
+def test_a_damaged_model_stops_no_job_and_is_noted_once(tmp_path):
+    lay_out(tmp_path, rows=30)
+    site = Site(tmp_path / "bank" / "party.toml")
+    for job in ("one", "two"):
+        site.models.save("credit", shard_of(8), facts={"job": job})
+    (site.store / "models" / "credit" / "1" / "manifest.json").write_bytes(b"")
+    assert [site.model_of("two").version, site.model_of("one")] == [2, None]
+    noted = [line.facts["words"] for line in audit.read(site.store / "audit.log")]
+    assert len(noted) == 1
+    assert noted[0].startswith("model 'credit', version 1: manifest.json cannot be read")
+    site.close()
 
 
 def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):

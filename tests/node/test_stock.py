@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 
@@ -103,6 +104,21 @@ def test_it_is_taken_once(folder):
     assert not list(folder.glob("c*"))
     with pytest.raises(InputError, match=r"'c' cannot be taken: .*; each is used once, prepare an"):
         claim_stock(folder / "c", settings, ROWS)
+
+
+def test_the_disk_has_forgotten_it_before_it_is_used(folder, monkeypatch):
+    """With a loss of power in mind: a name that came back would give the same masks again."""
+    settings = job_of(folder).program_settings()
+    write_stock(folder / "c", settings, ROWS)
+    synced, fsync = [], os.fsync
+
+    def sync(number):
+        synced.append((os.readlink(f"/proc/self/fd/{number}"), sorted(os.listdir(folder))))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    claim_stock(folder / "c", settings, ROWS).close()
+    assert synced == [(os.fspath(folder), ["bank.csv", "job.toml", "shop.csv"])]
 
 
 def test_of_many_who_want_it_one_gets_it(folder):

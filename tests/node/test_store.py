@@ -101,6 +101,74 @@ def test_deleting(models):
         models.delete("fraud")
 
 
+def test_deleting_the_last_version_spares_one_that_is_stored_meanwhile(models, monkeypatch):
+    models.save("credit", shard_of(8))
+
+    def overtaken(remove):
+        def late(path, **options):
+            if path.name == "credit":
+                models.save("credit", shard_of(16))
+            remove(path, **options)
+
+        return late
+
+    for place, name in ((store.shutil, "rmtree"), (store.Path, "rmdir")):
+        monkeypatch.setattr(place, name, overtaken(getattr(place, name)))
+    assert models.delete("credit") == [1]
+    same(models.load("credit", Shard).shard, shard_of(16))
+
+
+def test_a_version_is_begun_again_when_its_folder_is_deleted(models, monkeypatch):
+    models.save("credit", shard_of(8))
+    mkdir, deleted = store.Path.mkdir, []
+
+    def overtaken(path, *arguments, **options):
+        if path.name.startswith(".new-") and not deleted:
+            deleted.append(models.delete("credit"))
+        mkdir(path, *arguments, **options)
+
+    monkeypatch.setattr(store.Path, "mkdir", overtaken)
+    assert models.save("credit", shard_of(16)).version == 1
+    assert deleted == [[1]]
+
+
+def test_another_version_of_a_number_is_not_the_one_that_was_there(models):
+    first = models.save("credit", shard_of(8))
+    assert models.holds(first)
+    assert models.holds(models.load("credit", Shard).manifest)
+    models.delete("credit")
+    assert not models.holds(first)
+    second = models.save("credit", shard_of(16))
+    assert second.version == first.version
+    assert not models.holds(first)
+
+
+def test_a_damaged_version_hides_no_other(models, tmp_path):
+    models.save("credit", shard_of(8))
+    models.save("fraud", shard_of(8))
+    (tmp_path / "models/credit/1/manifest.json").write_bytes(b"")
+    damaged = []
+    assert [one.name for one in models.versions(damaged)] == ["fraud"]
+    assert len(damaged) == 1
+    assert damaged[0].startswith("model 'credit', version 1: manifest.json cannot be read")
+    with pytest.raises(InputError, match=re.escape(damaged[0])):
+        models.versions()
+    assert models.delete("credit") == [1]
+    assert [one.name for one in models.versions()] == ["fraud"]
+
+
+def test_a_version_that_is_deleted_while_all_are_listed_is_not_damaged(models, monkeypatch):
+    models.save("credit", shard_of(8))
+    show = ModelStore.show
+
+    def overtaken(self, name, version=None):
+        self.delete(name)
+        return show(self, name, version)
+
+    monkeypatch.setattr(ModelStore, "show", overtaken)
+    assert models.versions() == []
+
+
 def test_everything_is_the_owners_only_and_nothing_is_pickled(models, tmp_path):
     models.save("credit", shard_of(), preparation=PREPARATION)
     paths = [tmp_path / "models", *(tmp_path / "models").rglob("*")]

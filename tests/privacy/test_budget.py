@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import stat
 import threading
 
 import pytest
 
 from vertikal.errors import BudgetSpent, InputError, SecrecyError
+from vertikal.privacy import budget
 from vertikal.privacy.accountant import epsilon_of, mu_of
 from vertikal.privacy.budget import BudgetFile
 
@@ -78,6 +81,55 @@ def test_two_jobs_at_once_do_not_both_get_the_rest(path):
 def test_a_file_is_not_made_anew(path):
     with pytest.raises(InputError, match=r"budget file must be new, .* which exists"):
         BudgetFile.create(path, epsilon=5.0, delta=1e-6)
+
+
+def test_two_that_make_a_file_at_once_get_the_same(tmp_path, monkeypatch):
+    """The second finds none, and is overtaken while it writes its own."""
+    path, real = tmp_path / "new.json", os.link
+
+    def link(*names):
+        if not path.exists():
+            other = tmp_path / "other"
+            other.write_bytes(b'{"epsilon": 2.0, "delta": 1e-6, "entries": []}')
+            real(other, path)
+        real(*names)
+
+    monkeypatch.setattr(budget.os, "link", link)
+    assert BudgetFile.obtain(path, epsilon=3.0, delta=1e-6).total == (2.0, 1e-6)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["new.json", "other"]
+
+
+def test_a_crash_while_a_file_is_made_leaves_none(tmp_path, monkeypatch):
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(budget.msgspec.json, "encode", crash)
+    with pytest.raises(KeyboardInterrupt):
+        BudgetFile.create(tmp_path / "new.json", epsilon=2.0, delta=1e-6)
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_an_empty_file_may_have_held_charges(path):
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"is empty: .*; restore it .* or remove it if no job"):
+        BudgetFile.obtain(path, epsilon=2.0, delta=1e-6)
+
+
+def test_a_charge_is_on_the_disk_when_it_returns(path, monkeypatch):
+    events, replace, fsync = [], os.replace, os.fsync
+
+    def replaced(*names):
+        events.append("moved")
+        replace(*names)
+
+    def synced(number):
+        events.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+        fsync(number)
+
+    monkeypatch.setattr(budget.os, "replace", replaced)
+    monkeypatch.setattr(budget.os, "fsync", synced)
+    BudgetFile(path).charge("shop", "one", 0.1, 1)
+    assert events == ["file", "moved", "folder"]
 
 
 def test_a_file_that_is_not_there(tmp_path):

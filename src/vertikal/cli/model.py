@@ -20,12 +20,15 @@ def list_(store: Path) -> None:
     """All versions of all models."""
     from vertikal.node.store import ModelStore
 
-    found = ModelStore(store / "models").versions()
+    damaged: list[str] = []
+    found = ModelStore(store / "models").versions(damaged)
     for one in found:
         click.echo(
             f"{one.name:<24} {one.version:>4}  {one.created}  {one.kind:<12} {one.digest[:16]}"
         )
-    if not found:
+    for words in damaged:
+        click.echo(words)
+    if not found and not damaged:
         click.echo("no models")
 
 
@@ -61,7 +64,7 @@ def delete(name: str, version: int | None, yes: bool, store: Path) -> None:
     from vertikal.node.store import ModelStore
 
     models = ModelStore(store / "models")
-    models.show(name, version)
+    models.find(name, version)
     what = f"all versions of {name}" if version is None else f"version {version} of {name}"
     if not yes:
         click.confirm(f"Delete {what}?", abort=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,15 +47,26 @@ def predict(
     wanted = read_ids(ids, column)
     degraded = None if unknown is None else unknown == "degraded"
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(wanted), _BATCH):
-        rows += ask_service(
-            party,
-            "predict",
-            name=model,
-            ids=wanted[start : start + _BATCH],
-            degraded=degraded,
-            version=version,
-        )
+    try:
+        for start in range(0, len(wanted), _BATCH):
+            rows += ask_service(
+                party,
+                "predict",
+                name=model,
+                ids=wanted[start : start + _BATCH],
+                degraded=degraded,
+                version=version,
+            )
+    except BaseException:
+        # Also of an interruption: the rows of the day that these took are spent.
+        if rows:
+            write_rows(out, rows)
+            click.echo(
+                f"the first {len(rows)} of {len(wanted)} ids written to {out.name}, "
+                f"{len(wanted) - len(rows)} are missing",
+                err=True,
+            )
+        raise
     write_rows(out, rows)
     count = {status: sum(row["status"] == status for row in rows) for status in _STATUSES}
     told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
@@ -103,20 +115,25 @@ def _from_csv(path: Path, column: str | None) -> list[str]:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Scores as a file, one line per id."""
+    """Scores as a file, one line per id; a failure leaves the one that was there."""
+    fresh = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     try:
         if path.suffix == ".parquet":
             import pyarrow
             import pyarrow.parquet
 
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-            return
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0].keys() if rows else ["id"])
-            writer.writeheader()
-            writer.writerows(rows)
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), fresh)
+        else:
+            with fresh.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, rows[0].keys() if rows else ["id"])
+                writer.writeheader()
+                writer.writerows(rows)
+        fresh.replace(path)
     except OSError as error:
-        raise InputError(f"--out: {path.name!r} cannot be written: {error.strerror}") from None
+        words = error.strerror or str(error)
+        raise InputError(f"--out: {path.name!r} cannot be written: {words}") from None
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _title(titles: list[str], column: str | None) -> str:

@@ -63,16 +63,19 @@ class Source:
         cells = [cell for batch in self.blocks([self.id]) for cell in batch.column(0).to_pylist()]
         return normalise(self.party, cells)
 
-    def digest(self, columns: Sequence[str]) -> str:
+    def digest(self, columns: Sequence[str], ids: list[Any] | None = None) -> str:
         """SHA-256 of the ids and these columns, by name, in the order of the rows.
 
         It is the same however the rows are cut into blocks, and another as soon as a cell, a name
-        or the order differs.
+        or the order differs. The cells of the ids are added to ``ids``: of the same reading, so
+        that they belong to this digest even while the table changes.
         """
         wanted = [*([self.id] if self.id else []), *columns]
         content = ContentDigest(wanted)
         for batch in self.blocks(wanted):
             content.update(batch)
+            if ids is not None and self.id:
+                ids += batch.column(0).to_pylist()
         return content.hexdigest()
 
 

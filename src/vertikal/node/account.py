@@ -8,6 +8,7 @@ import msgspec
 
 from vertikal.clock import Stage
 from vertikal.errors import InputError
+from vertikal.node.files import move_over
 from vertikal.party import Party
 from vertikal.privacy.ledger import Entry
 from vertikal.records import from_json
@@ -35,8 +36,12 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_account(account: Account, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(account)) + b"\n")
+    """Write an account; an older one of this name is replaced, once this one is whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        move_over(path, msgspec.json.format(msgspec.json.encode(account)) + b"\n", durable=False)
+    except OSError as error:
+        raise InputError(f"account {path.name!r} cannot be written: {error.strerror}") from None
 
 
 def read_account(path: Path) -> Account:

@@ -118,10 +118,15 @@ class AuditLog:
 
 
 def read(path: Path) -> Iterator[Line]:
-    """The lines as they stand, without looking at the chain."""
+    """The lines as they stand, without looking at the chain.
+
+    A last one without its end is being written just now, or was when a crash came: it is no line.
+    """
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
+                if not raw.endswith(b"\n"):
+                    return
                 yield _parse(raw, path, number)
     except OSError as error:
         raise InputError(f"audit log {path.name!r} cannot be read: {error.strerror}") from None
@@ -132,6 +137,7 @@ def verify(path: Path, anchor: Head | None = None) -> Head:
 
     With ``anchor``, a head from an earlier day, the log must also contain exactly that line.
     """
+    kept = _kept_head(path)
     head, met = Head(0, FIRST), anchor is None
     for place, line in enumerate(read(path), start=1):
         if line.number != place:
@@ -152,13 +158,20 @@ def verify(path: Path, anchor: Head | None = None) -> Head:
             f"audit log {path.name!r} ends at line {head.number}, before the given head: lines "
             "were cut from its end"
         )
-    kept = _head_file(path)
-    if kept.exists() and Head.parse(kept.read_text()).number > head.number:
+    if kept is not None and kept.number > head.number:
         raise TamperedLog(
             f"audit log {path.name!r} ends at line {head.number}, its head file knows "
-            f"{kept.read_text().partition(':')[0]}: lines were cut from its end"
+            f"{kept.number}: lines were cut from its end"
         )
     return head
+
+
+def _kept_head(path: Path) -> Head | None:
+    """What the head file knows; asked before the log is read, since a service goes on writing."""
+    try:
+        return Head.parse(_head_file(path).read_text())
+    except FileNotFoundError:
+        return None
 
 
 def _tampered(path: Path, place: int, why: str) -> TamperedLog:

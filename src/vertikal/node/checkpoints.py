@@ -2,7 +2,8 @@
 
 One folder per job: the party's secret of this job, the common order of rows, finished blocks, and
 lists of what was opened. Files are whole or not there; a block whose digest does not fit counts as
-not there, and a list ends before its first such entry. Nothing of it leaves the party.
+not there, and a list ends before its first such entry. A list of what was opened is refused if that
+is not its end: what follows was opened too. Nothing of it leaves the party.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vertikal.errors import InputError
 from vertikal.keeping import OPENED
-from vertikal.node.files import disk_error, private_folder, write_whole
+from vertikal.node.files import disk_error, private_folder, sync_folder, write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,10 +91,16 @@ class Checkpoints:
         try:
             number = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
+                # What is left of a longer entry would stand after this one.
+                os.ftruncate(number, self._ends[name])
                 if os.pwrite(number, raw, self._ends[name]) < len(raw):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 if durable:
                     os.fsync(number)
+                    if not self._ends[name]:
+                        # A new list, maybe of a new job: their names too.
+                        sync_folder(self.folder)
+                        sync_folder(self.folder.parent)
             finally:
                 os.close(number)
         except OSError as error:
@@ -117,6 +125,12 @@ class Checkpoints:
                 break
             entries.append(entry)
             place += _HEAD.size + size
+        if name.startswith(OPENED) and not _torn(raw[place:]):
+            raise InputError(
+                f"what this job has opened cannot be counted any more: {self._list(name).name!r} "
+                f"of its checkpoints is damaged after entry {len(entries)}, and not by a crash; "
+                "restore it from a copy, or submit the job again, so that it is approved anew"
+            )
         return entries, place
 
     def _list(self, name: str) -> Path:
@@ -132,3 +146,24 @@ class Checkpoints:
     def clear(self) -> None:
         """Forget the job."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _torn(rest: bytes) -> bool:
+    """Whether this may be what a crash leaves of the last entry: cut off, or in part unwritten.
+
+    Otherwise it is a damaged entry with others after it.
+    """
+    if len(rest) < _HEAD.size or not rest.strip(b"\0"):
+        return True
+    if _HEAD.size + _HEAD.unpack_from(rest)[0] < len(rest):
+        return False
+    # The damage may be in the length itself: then whole entries are still found further on.
+    return not any(_whole(rest, place) for place in range(1, len(rest) - _HEAD.size + 1))
+
+
+def _whole(raw: bytes, place: int) -> bool:
+    size, digest = _HEAD.unpack_from(raw, place)
+    start = place + _HEAD.size
+    if size > len(raw) - start:
+        return False
+    return bool(hashlib.sha256(raw[start : start + size]).digest() == digest)

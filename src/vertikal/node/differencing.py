@@ -9,36 +9,46 @@ from __future__ import annotations
 
 import hmac
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from vertikal.errors import InputError
-from vertikal.node.files import private_folder, write_whole
+from vertikal.node.files import private_folder, write_new, write_whole
 from vertikal.node.jobs import Record
 from vertikal.node.site import Site
 
 _MARK = 8
 
 
+_ALONE = threading.Lock()
+"""Two runs at once must not both look at the earlier intersections before either is one of them."""
+
+
 def check_difference(site: Site, record: Record, ids: Iterable[bytes]) -> None:
     """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
     folder = private_folder(site.store / "intersections")
-    key = _key(folder)
-    marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
-    table = str(record.proposal.job.parties[site.me].table)
-    close = least_difference(folder, table, record.digest, marks)
-    path = folder / f"{_title(table)}-{record.digest[:16]}"
-    if close is not None and 0 < close < site.policy.least_difference:
-        words = (
-            f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
-            f"than the {site.policy.least_difference} of your policy; two such models together "
-            "tell about these few people"
-        )
-        site.note("flagged", record, words)
-        record.words = words
-        if site.policy.differencing == "refuse":
-            raise InputError(words)
-    write_whole(path, b"".join(sorted(marks)))
+    with _ALONE:
+        key = _key(folder)
+        marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
+        table = str(record.proposal.job.parties[site.me].table)
+        close = least_difference(folder, table, record.digest, marks)
+        if close is not None and 0 < close < site.policy.least_difference:
+            _flag(site, record, close)
+        path = folder / f"{_title(table)}-{record.digest[:16]}"
+        write_whole(path, b"".join(sorted(marks)))
+
+
+def _flag(site: Site, record: Record, close: int) -> None:
+    words = (
+        f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
+        f"than the {site.policy.least_difference} of your policy; two such models together "
+        "tell about these few people"
+    )
+    site.note("flagged", record, words)
+    record.words = words
+    if site.policy.differencing == "refuse":
+        raise InputError(words)
 
 
 def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -> int | None:
@@ -61,5 +71,6 @@ def _title(table: str) -> str:
 def _key(folder: Path) -> bytes:
     path = folder / ".key"
     if not path.exists():
-        write_whole(path, os.urandom(32))
+        # Whoever is first: marks under two keys could not be compared.
+        write_new(path, os.urandom(32))
     return path.read_bytes()

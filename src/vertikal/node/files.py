@@ -35,6 +35,14 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
 
     ``durable`` waits until the disk has it, so that it also survives a loss of power.
     """
+    try:
+        move_over(path, content, durable=durable)
+    except OSError as error:
+        raise disk_error(path, error) from None
+
+
+def move_over(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """As `write_whole`, for files outside a store: what fails is an OSError."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -44,9 +52,40 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(fresh, path)
-    except OSError as error:
+        if durable:
+            sync_folder(path.parent)
+    except OSError:
         fresh.unlink(missing_ok=True)
+        raise
+
+
+def write_new(path: Path, content: bytes) -> bool:
+    """Write a file that is not there yet, whole and on the disk; False if there is one already.
+
+    Of two that try at once one succeeds, and a crash leaves no part of it under this name.
+    """
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        write_whole(fresh, content)
+        try:
+            os.link(fresh, path)
+        finally:
+            fresh.unlink()
+        sync_folder(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
         raise disk_error(path, error) from None
+    return True
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the folder's names, and no longer has those that were removed."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def disk_error(path: Path, error: OSError) -> InputError:

@@ -28,9 +28,13 @@ def look_at(site: Site, proposal: Proposal) -> Seen:
     """Read the table that a job uses here, if it uses one: the first time that it is touched."""
     if proposal.job.parties[site.me].table is None:
         return Seen(0, "", ())
+    from vertikal.data.ids import normalise
+
     columns = offered(site.file, proposal)[1]
     source = open_table(site, proposal)
-    return Seen(len(source.ids()), table_digest(site, proposal, source), columns)
+    ids: list[Any] = []
+    digest = table_digest(site, proposal, source, ids)
+    return Seen(len(normalise(site.me, ids)), digest, columns)
 
 
 def open_table(site: Site, proposal: Proposal) -> Source:
@@ -44,11 +48,13 @@ def open_offer(site: Site, offer: Offer) -> Source:
     return open_source(site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder)
 
 
-def table_digest(site: Site, proposal: Proposal, source: Source) -> str:
-    """Digest of the ids and of all columns that a job uses here."""
+def table_digest(
+    site: Site, proposal: Proposal, source: Source, ids: list[Any] | None = None
+) -> str:
+    """Digest of the ids and of all columns that a job uses here; fills ``ids`` on the way."""
     columns = offered(site.file, proposal)[1]
     label = proposal.job.parties[site.me].label
-    return source.digest([*columns, *([label] if label else [])])
+    return source.digest([*columns, *([label] if label else [])], ids)
 
 
 def label_column(source: Source, label: str, rows: Any) -> Any:

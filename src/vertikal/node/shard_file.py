@@ -5,7 +5,6 @@ For experiments with `vertikal run`; between organisations shards lie in the mod
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from vertikal.algorithms.admm_shard import AdmmShard
 from vertikal.algorithms.shard import Shard, lasting
 from vertikal.errors import InputError
+from vertikal.node.files import move_over
 from vertikal.records import convert, from_msgpack
 
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Shard, AdmmShard)}
@@ -33,14 +33,14 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_shard(shard: Any, path: Path) -> None:
-    """Write a shard; an older one of this name is replaced."""
+    """Write a shard; an older one of this name is replaced, once this one is whole."""
     packed = msgspec.Raw(msgspec.msgpack.encode(lasting(shard), enc_hook=_packed))
     content = msgspec.msgpack.encode(_File(type(shard).__name__, packed))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(number, "wb") as file:
-        file.write(content)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        move_over(path, content)
+    except OSError as error:
+        raise InputError(f"shard file {path.name!r} cannot be written: {error.strerror}") from None
 
 
 def read_shard(path: Path) -> Any:

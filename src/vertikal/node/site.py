@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -48,6 +49,8 @@ class Site:
         self.log = AuditLog(self.store / "audit.log", self.me)
         self.room = Room(self.store)
         self._owed: list[tuple[str, dict[str, Fact]]] = []
+        self._damaged: set[str] = set()
+        """What the audit log has been told about stored models that cannot be read."""
 
     def close(self) -> None:
         self._alone.close()
@@ -65,8 +68,17 @@ class Site:
         return found[-1] if found else None
 
     def models_of(self, digest: str) -> list[Manifest]:
-        """All stored shards of this job; more than one if its runs were broken off late."""
-        return [one for one in self.models.versions() if one.facts.get("job") == digest]
+        """All stored shards of this job; more than one if its runs were broken off late.
+
+        One that cannot be read, of whatever job, is passed over, so that it stops no other.
+        """
+        damaged: list[str] = []
+        found = self.models.versions(damaged)
+        for words in set(damaged) - self._damaged:
+            self._damaged.add(words)
+            with suppress(DiskFull):  # then it is owed
+                self._record("damaged", words=words)
+        return [one for one in found if one.facts.get("job") == digest]
 
     @property
     def budget(self) -> BudgetFile | None:
@@ -76,9 +88,7 @@ class Site:
         from vertikal.privacy.budget import BudgetFile
 
         path, total = self.store / "budget.json", self.policy.privacy
-        if not path.exists():
-            return BudgetFile.create(path, epsilon=total.epsilon, delta=total.delta)
-        return BudgetFile(path)
+        return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
 
     def note(self, event: str, record: Record, words: str = "") -> None:
         """Write an event of a job to the audit log."""

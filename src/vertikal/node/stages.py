@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from vertikal.algorithms.alignment import align
-from vertikal.data.ids import Ids
+from vertikal.data.ids import Ids, normalise
 from vertikal.data.preparation import Preparation, learn
 from vertikal.data.sources import Source
 from vertikal.data.tables import Table
@@ -139,12 +139,9 @@ def _train(bench: Bench, reached: int) -> None:
         _deal(bench, reached)
         return
     source = open_table(site, record.proposal)
-    if table_digest(site, record.proposal, source) != record.table:
-        raise InputError(
-            f"table {job.parties[site.me].table!r} has changed since {site.me} approved; submit "
-            "the job again, so that it is approved for what the table holds now"
-        )
-    ids = source.ids()
+    cells: list[Any] = []
+    _check_table(bench, source, cells)
+    ids = normalise(site.me, cells)
     if reached == NOTHING:
         _align(bench, ids)
     rows = np.frombuffer(bench.checkpoints.read(ROWS) or b"", np.int64)
@@ -159,7 +156,21 @@ def _train(bench: Bench, reached: int) -> None:
             categories=offer.categories,
         )
         _check_private(bench, prepared.table)
-    _learn(bench, prepared.table, _labels(bench, source, rows), preparation)
+    labels = _labels(bench, source, rows)
+    # Columns and labels were read after the ids, by hours where others were waited for: another
+    # table would give these people the rows of others. Nothing of the columns has left so far.
+    _check_table(bench, source)
+    _learn(bench, prepared.table, labels, preparation)
+
+
+def _check_table(bench: Bench, source: Source, ids: list[Any] | None = None) -> None:
+    """InputError if the table is not the one that was approved; fills ``ids`` on the way."""
+    site, record = bench.site, bench.record
+    if table_digest(site, record.proposal, source, ids) != record.table:
+        raise InputError(
+            f"table {bench.job.parties[site.me].table!r} has changed since {site.me} approved; "
+            "submit the job again, so that it is approved for what the table holds now"
+        )
 
 
 def _check_private(bench: Bench, table: Table) -> None:

@@ -4,12 +4,14 @@ The file is a sequence of frames (`mesh.wire`): a record that says which job it 
 dealer's keys, then the arrays in the order of sending. It is readable by its owner only.
 
 It is used once by construction: a run first renames the file, which only one process can do, then
-opens it and removes the name. What fails after that is not tried again with the same numbers.
+opens it, removes the name and waits until the disk has that. What fails after that is not tried
+again with the same numbers.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +24,7 @@ from vertikal.algorithms.dealer import prepare
 from vertikal.algorithms.settings import FdsklSettings
 from vertikal.errors import InputError, WireError
 from vertikal.mesh import wire
+from vertikal.node.files import sync_folder
 from vertikal.party import Preparing, digest
 from vertikal.records import convert
 from vertikal.secure.dealing import draw_keys
@@ -92,10 +95,16 @@ def claim_stock(path: Path, settings: FdsklSettings, rows: int) -> FileStock:
                     f"{_FOR} {path.name!r} was prepared for another job: its {what} is "
                     f"{prepared!r}, this job's {wanted!r}; prepare one for this job"
                 )
-        claimed = path.with_name(path.name + ".used")
+        claimed = path.with_name(f".{path.name}.{secrets.token_hex(4)}.used")
         path.rename(claimed)
         taken = claimed.open("rb")
-        claimed.unlink()
+        try:
+            claimed.unlink()
+            # A loss of power must not bring the name back once its masks have been used.
+            sync_folder(path.parent)
+        except BaseException:
+            taken.close()
+            raise
     except OSError as error:
         raise InputError(
             f"{_FOR} {path.name!r} cannot be taken: {error.strerror}; each is used once, prepare "

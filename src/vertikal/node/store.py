@@ -21,6 +21,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +34,7 @@ from vertikal.algorithms.shard import lasting
 from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.node import golden
-from vertikal.node.files import disk_error, private_folder
+from vertikal.node.files import disk_error, private_folder, sync_folder
 from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
@@ -98,12 +99,11 @@ class ModelStore:
 
         ``facts`` is what `vertikal model show` tells about it: numbers and words, nothing secret.
         """
-        folder = private_folder(self._folder / _checked(name))
-        _sweep(folder)
+        folder = self._folder / _checked(name)
         files = _files_of(lasting(shard), preparation)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
-            fresh.mkdir(mode=0o700)
+            _begin(folder, fresh)
             for title, content in files.items():
                 _write(fresh / title, content)
             manifest = self._publish(folder, fresh, name, shard, files, facts or {})
@@ -137,7 +137,7 @@ class ModelStore:
             )
             (fresh / MANIFEST).unlink(missing_ok=True)
             _write(fresh / MANIFEST, _json(msgspec.to_builtins(manifest)))
-            _sync(fresh)
+            sync_folder(fresh)
             place = folder / str(manifest.version)
             try:
                 fresh.rename(place)
@@ -146,7 +146,7 @@ class ModelStore:
                 if not place.exists():
                     raise
                 continue
-            _sync(folder)
+            sync_folder(folder)
             return manifest
 
     def load(self, name: str, kind: type[S], version: int | None = None) -> Stored[S]:
@@ -179,20 +179,37 @@ class ModelStore:
                 )
         return Stored(manifest, shard, preparation)
 
-    def versions(self) -> list[Manifest]:
-        """Every version of every model, by name and number."""
-        names = sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
-        return [self.show(name, number) for name in names for number in self._numbers(name)]
+    def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
+        """Every version of every model, by name and number.
 
-    def show(self, name: str, version: int | None = None) -> Manifest:
-        """What is known about one version, the newest by default."""
+        What cannot be read is said in ``damaged``; without it, the first such version is an error.
+        """
+        numbered = [(name, number) for name in self._names() for number in self._numbers(name)]
+        found = []
+        for name, number in numbered:
+            try:
+                found.append(self.show(name, number))
+            except InputError as error:
+                if number not in self._numbers(name):
+                    continue  # deleted meanwhile
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+        return found
+
+    def find(self, name: str, version: int | None = None) -> int:
+        """The number of this version, the newest by default; InputError if it is not there."""
         numbers = self._numbers(name)
         if not numbers or (version is not None and version not in numbers):
-            known = sorted({path.name for path in self._folder.iterdir()} - {".", ".."})
+            known = [one for one in self._names() if self._numbers(one)]
             has = f"versions {numbers}" if numbers else f"models {known}"
             asked = name if version is None else f"{name}, version {version}"
             raise InputError(f"model {asked!r} is not in this store; it has {has}")
-        path = self._folder / name / str(version or numbers[-1]) / MANIFEST
+        return version or numbers[-1]
+
+    def show(self, name: str, version: int | None = None) -> Manifest:
+        """What is known about one version, the newest by default."""
+        path = self._folder / name / str(self.find(name, version)) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
             manifest = from_json(path.read_bytes(), Manifest)
@@ -206,8 +223,15 @@ class ModelStore:
         return manifest
 
     def holds(self, manifest: Manifest) -> bool:
-        """Whether this version is still there."""
-        return (self._folder / manifest.name / str(manifest.version) / MANIFEST).exists()
+        """Whether this version is still there, and not another one of its number.
+
+        The number of a deleted version may be given again.
+        """
+        try:
+            there = self.show(manifest.name, manifest.version)
+        except InputError:
+            return False
+        return _json(msgspec.to_builtins(there)) == _json(msgspec.to_builtins(manifest))
 
     def check(self, name: str, version: int | None = None) -> Manifest:
         """As `show`, after a look at every file's digest."""
@@ -217,21 +241,29 @@ class ModelStore:
 
     def delete(self, name: str, version: int | None = None) -> list[int]:
         """Forget one version, or all of a model; returns the numbers that are gone."""
-        self.show(name, version)
+        self.find(name, version)
         gone = self._numbers(name) if version is None else [version]
         for number in gone:
             place = self._folder / name / f".gone-{secrets.token_hex(8)}"
-            (self._folder / name / str(number)).rename(place)
+            try:
+                (self._folder / name / str(number)).rename(place)
+            except FileNotFoundError:
+                continue  # somebody else has deleted it
             shutil.rmtree(place)
-        if not self._numbers(name):
-            shutil.rmtree(self._folder / name)
+        with suppress(OSError):
+            # Only an empty folder: a run may be storing a version meanwhile.
+            (self._folder / name).rmdir()
         return gone
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
 
     def _numbers(self, name: str) -> list[int]:
         folder = self._folder / _checked(name)
-        if not folder.is_dir():
+        try:
+            return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
 
     def _read(self, manifest: Manifest, what: str) -> dict[str, bytes]:
         folder = self._folder / manifest.name / str(manifest.version)
@@ -296,17 +328,17 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def _begin(folder: Path, fresh: Path) -> None:
+    """Make the folder of a version, and that of its model, also while another is deleted there."""
+    while not fresh.exists():
+        _sweep(private_folder(folder))
+        with suppress(FileNotFoundError):
+            fresh.mkdir(mode=0o700)
+
+
 def _sweep(folder: Path) -> None:
     """Remove what a crash left half written or half deleted, once nobody can be at it any more."""
     for path in folder.glob(".*-*"):
-        if time.time() - path.stat().st_mtime > _STALE:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the disk has the folder's entries."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+        with suppress(FileNotFoundError):  # whoever was at it has finished
+            if time.time() - path.stat().st_mtime > _STALE:
+                shutil.rmtree(path, ignore_errors=True)

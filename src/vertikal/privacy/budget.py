@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import math
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,15 +46,18 @@ class BudgetFile:
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, epsilon: float, delta: float) -> BudgetFile:
         """A new file with a total of (ε, δ); refuses to replace one that is there."""
-        check_budget(epsilon, delta)
-        try:
-            with open(path, "xb", opener=_private) as file:
-                file.write(msgspec.json.encode(_Content(epsilon, delta)))
-        except FileExistsError:
+        if not _make(Path(path), epsilon, delta):
             raise InputError(
                 f"budget file must be new, got {os.fspath(path)!r}, which exists; "
                 "what is spent cannot be forgotten by starting again"
-            ) from None
+            )
+        return cls(path)
+
+    @classmethod
+    def obtain(cls, path: str | os.PathLike[str], *, epsilon: float, delta: float) -> BudgetFile:
+        """The file at ``path``, made with this total if it is not there, whoever is first."""
+        if not Path(path).exists():
+            _make(Path(path), epsilon, delta)
         return cls(path)
 
     @property
@@ -94,15 +98,23 @@ class BudgetFile:
                 )
             # Written beside and moved over, so that a crash leaves the old file or the new one.
             fresh = self.path.with_name(self.path.name + ".new")
-            with open(fresh, "wb", opener=_private) as file:
-                file.write(msgspec.json.encode(after))
-                file.flush()
-                os.fsync(file.fileno())
+            _write(fresh, after)
             os.replace(fresh, self.path)
+            # Before anything leaves the party: a loss of power must not bring the old file back.
+            _sync(self.path.parent)
 
     def _read(self) -> _Content:
         try:
-            content = from_json(self.path.read_bytes(), _Content)
+            raw = self.path.read_bytes()
+            if not raw:
+                # It may have held a charge: older versions did not wait for the folder, and a loss
+                # of power could bring back what was there before the charge.
+                raise InputError(
+                    f"budget file {str(self.path)!r} is empty: a crash while it was made, or a "
+                    "loss of power, leaves it so; restore it from a copy that holds all charges, "
+                    "or remove it if no job with privacy has ever run here"
+                )
+            content = from_json(raw, _Content)
         except FileNotFoundError:
             raise InputError(
                 f"budget file must exist, got {str(self.path)!r}; "
@@ -133,6 +145,37 @@ def _remedy(content: _Content) -> str:
     epsilon = math.floor(1000 * epsilon_of(math.sqrt(left), content.delta)) / 1000
     asked = f"ask for epsilon {epsilon:g} or less at that delta, or " if epsilon else ""
     return asked + "let the owner make a file with a larger total"
+
+
+def _make(path: Path, epsilon: float, delta: float) -> bool:
+    """A new file, written beside and linked: whole, or not there at all; False if there is one."""
+    check_budget(epsilon, delta)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        _write(fresh, _Content(epsilon, delta))
+        os.link(fresh, path)
+    except FileExistsError:
+        return False
+    finally:
+        fresh.unlink(missing_ok=True)
+    _sync(path.parent)
+    return True
+
+
+def _write(path: Path, content: _Content) -> None:
+    with open(path, "wb", opener=_private) as file:
+        file.write(msgspec.json.encode(content))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Wait until the disk has the folder's names."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def _private(path: str, flags: int) -> int:
