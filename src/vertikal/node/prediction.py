@@ -1,4 +1,4 @@
-"""Predictions with a stored model: sessions between the leader and the others, one request each.
+"""Predictions with a stored model: one session between the leader and the others.
 
 A session is a mesh and a party that stay while requests come. In each request the leader says which
 ids it asks for; every other party looks whether its policy allows so many rows today, which of the
@@ -9,9 +9,6 @@ without data is told how many rows there are, and no id.
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +16,7 @@ import msgspec
 import numpy as np
 
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
+from vertikal.errors import InputError, MeshError, SecrecyError
 from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
@@ -57,8 +54,6 @@ COUNTED = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
-MOST_SESSIONS = 16
-"""Sessions in which a party serves at once."""
 IDLE = 120.0
 """Seconds without a request after which a session ends."""
 
@@ -278,82 +273,3 @@ class Session:
         for name in self._others():
             self._send(name, flags[chosen] if name == self._blind else flags, CHOSEN)
         return chosen
-
-
-class Predictions:
-    """All sessions of one party: those it leads, and those in which it serves."""
-
-    def __init__(self, site: Site, exchange: Exchange, open_session: Callable[[Record, str], None]):
-        self._site = site
-        self._exchange = exchange
-        self._open = open_session
-        self._shelf = Shelf(site)
-        self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
-        self._lock = threading.Lock()
-        self._led: dict[str, Session] = {}
-        self._serving = 0
-        self._served: set[Session] = set()
-        # Another lock: who asks holds its own for as long as the others take to answer.
-        self._counting = threading.Lock()
-
-    def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """The scores of these ids; after one that failed, the next request opens a new session."""
-        with self._lock:
-            session = self._led.get(record.digest)
-            if session is not None and session.broken:
-                self._close(record.digest, "a party was lost")
-                session = None
-            if session is None:
-                name = f"predict/{record.digest}/{secrets.token_hex(8)}"
-                self._open(record, name)
-                session = Session(self._site, self._exchange, record, name, self._shelf)
-                self._led[record.digest] = session
-            try:
-                return session.ask(ids, degraded)
-            except Refused:
-                # All parties have come to the end of the request: the session stays.
-                raise
-            except BaseException as error:
-                self._close(record.digest, " ".join(str(error).split()))
-                raise
-
-    def serve(self, record: Record, name: str) -> None:
-        """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
-        with self._counting:
-            if self._serving >= MOST_SESSIONS:
-                self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
-                return
-            self._serving += 1
-        threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
-
-    def close(self) -> None:
-        """End all sessions; requests under way fail."""
-        with self._counting:
-            served = list(self._served)
-        for session in [*served, *self._led.values()]:
-            session.mesh.abandon("its service was stopped")
-        with self._lock:
-            for digest in list(self._led):
-                self._close(digest, "its service was stopped")
-
-    def _serve(self, record: Record, name: str) -> None:
-        session = None
-        try:
-            session = Session(self._site, self._exchange, record, name, self._shelf)
-            with self._counting:
-                self._served.add(session)
-            session.serve(self._limit)
-            session.end()
-        except VertikalError as error:
-            if session is not None:
-                session.end(public_words(self._site.me, error))
-            if not isinstance(error, MeshError):
-                self._site.note_refusal(record.proposal.job.leader, str(error))
-        finally:
-            with self._counting:
-                self._serving -= 1
-                if session is not None:
-                    self._served.discard(session)
-
-    def _close(self, digest: str, words: str) -> None:
-        self._led.pop(digest).end(words)

@@ -29,7 +29,7 @@ from vertikal.node.words import describe, summary
 from vertikal.records import convert
 
 if TYPE_CHECKING:
-    from vertikal.node.prediction import Predictions
+    from vertikal.node.sessions import Predictions
 
 BEAT = 1.0
 """Seconds between beats, where nothing happens that would make one sooner."""
@@ -183,7 +183,7 @@ class Service:
     @property
     def predictions(self) -> Predictions:
         """Made when first needed: it brings the libraries of the programs."""
-        from vertikal.node.prediction import Predictions
+        from vertikal.node.sessions import Predictions
 
         with self.book.lock:
             if self._predictions is None:
@@ -328,9 +328,9 @@ class Service:
 
 def _load_libraries() -> None:
     """What runs and predictions need, loaded while nobody waits for it."""
-    from vertikal.node import prediction, stages
+    from vertikal.node import sessions, stages
 
-    del prediction, stages
+    del sessions, stages
 
 
 def _job(content: dict[str, Any]) -> Job:
