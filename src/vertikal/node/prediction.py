@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError, SecrecyError
+from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
 from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
@@ -100,6 +100,12 @@ class Scores:
         return rows
 
 
+def words_for(me: str, error: BaseException) -> str:
+    """What the others are told of an error: of one that is not Vertikal's own, only its kind."""
+    words = str(error) if isinstance(error, VertikalError) else public_words(me, error)
+    return " ".join(words.split())
+
+
 class Session:
     """One party's end of one session."""
 
@@ -136,7 +142,7 @@ class Session:
                 shape=job.shape,
             )
         except BaseException as error:
-            self.end(str(error))
+            self.end(words_for(site.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
@@ -144,8 +150,9 @@ class Session:
         if reason:
             self.mesh.fail(reason)
         self.mesh.stop(1.0)
-        if self._party is not None:
-            self._site.note_ledgers("predictions", self._model.digest, [self._party.ledger])
+        party, self._party = self._party, None
+        if party is not None:
+            self._site.note_ledgers("predictions", self._model.digest, [party.ledger])
 
     @property
     def broken(self) -> bool:

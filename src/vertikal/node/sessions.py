@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import secrets
 import threading
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from vertikal.errors import MeshError, VertikalError
 from vertikal.node.exchange import Exchange
+from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
 from vertikal.node.limits import DailyLimit
-from vertikal.node.prediction import Refused, Scores, Session
+from vertikal.node.prediction import Refused, Scores, Session, words_for
 from vertikal.node.runs import public_words
 from vertikal.node.shelf import Shelf
 from vertikal.node.site import Site
@@ -53,7 +57,7 @@ class Predictions:
                 # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:
-                self._close(record.digest, " ".join(str(error).split()))
+                self._close(record.digest, words_for(self._site.me, error))
                 raise
 
     def serve(self, record: Record, name: str) -> None:
@@ -83,16 +87,32 @@ class Predictions:
                 self._served.add(session)
             session.serve(self._limit)
             session.end()
-        except VertikalError as error:
-            if session is not None:
-                session.end(public_words(self._site.me, error))
-            if not isinstance(error, MeshError):
-                self._site.note_refusal(record.proposal.job.leader, str(error))
+        except Exception as error:
+            # Whatever it is: the leader waits, and the mesh lives on, until the session is ended.
+            self._break_off(record, session, error)
         finally:
             with self._counting:
                 self._serving -= 1
                 if session is not None:
                     self._served.discard(session)
 
+    def _break_off(self, record: Record, session: Session | None, error: Exception) -> None:
+        """End a session in which this party cannot go on; the owner finds the reason in the log."""
+        with suppress(DiskFull):
+            if session is not None:
+                session.end(public_words(self._site.me, error))
+        if not isinstance(error, MeshError):
+            with suppress(DiskFull):
+                self._site.note_refusal(record.proposal.job.leader, _reason(error))
+
     def _close(self, digest: str, words: str) -> None:
         self._led.pop(digest).end(words)
+
+
+def _reason(error: Exception) -> str:
+    """For the owner's log; of an error that is not Vertikal's own where, for its words may hold
+    cells."""
+    if isinstance(error, VertikalError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"

@@ -121,7 +121,10 @@ def _stamp(site: Site, offer: Offer) -> tuple[int, ...]:
 def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> _Rows:
     source = open_table(site, model.record.proposal)
     names = model.preparation.names
-    content = arrow().Table.from_batches(list(source.blocks(names)))
+    batches = list(source.blocks(names))
+    if not batches:
+        raise InputError(f"table of {site.me}: {source.title} has no rows")
+    content = arrow().Table.from_batches(batches)
     usable = np.ones(content.num_rows, bool)
     if model.preparation.missing == "refuse":
         for name in names:
