@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.node.worlds import until
 from vertikal.errors import PeerStopped
 from vertikal.node.audit import read
+from vertikal.node.prediction import Session
 
 IDS = ("1001", "1002")
 
@@ -34,3 +37,20 @@ def test_an_error_of_any_kind_ends_a_session_for_all(trained, monkeypatch):
     refused = [one for one in read(bank.site.store / "audit.log") if one.event == "refused"]
     assert str(refused[-1].facts["words"]).startswith("ValueError in test_sessions.py, line ")
     assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
+
+
+def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatch):
+    """The row was said to be known: a score marked ok is never made with training means."""
+    lender, table = trained["lender"], Path(trained["bank"].site.folder, "people.csv")
+    before = lender.predict("credit", IDS, None, None)
+    real = Session._choose
+
+    def choose(self, chosen):
+        if chosen is not None:
+            titles, *lines = table.read_text().splitlines(keepends=True)
+            table.write_text("".join([titles, *(x for x in lines if not x.startswith(IDS))]))
+        return real(self, chosen)
+
+    monkeypatch.setattr(Session, "_choose", choose)
+    assert lender.predict("credit", IDS, True, None) == before
+    assert {x["status"] for x in lender.predict("credit", IDS, True, None)} == {"degraded"}

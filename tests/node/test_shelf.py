@@ -40,4 +40,15 @@ def test_a_table_without_rows_is_refused(site, model):
     table = site.folder / "people.csv"
     table.write_text(table.read_text().splitlines()[0] + "\n")
     with pytest.raises(InputError, match=r"table of bank: 'people.csv' has no rows"):
-        Shelf(site).known(model, ("1001",))
+        Shelf(site).rows(model)
+
+
+def test_a_request_uses_one_reading_of_its_table(site, model):
+    shelf, table = Shelf(site), site.folder / "people.csv"
+    rows = shelf.rows(model)
+    before = rows.table(model, ("1001",)).block(slice(None))
+    titles, *lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([titles, *(one for one in lines if not one.startswith("1001,"))]))
+    assert rows.known(("1001",)).all()
+    assert (rows.table(model, ("1001",)).block(slice(None)) == before).all()
+    assert not shelf.rows(model).known(("1001",)).any()

@@ -126,6 +126,8 @@ class Session:
             patience=5.0,
         )
         self._party: Any = None
+        self._rows: Any = None
+        """This party's rows in the request under way, of one reading of its table."""
         try:
             # Inside: the others are told at once where a party has no model any more.
             self._model: Model = shelf.model(record)
@@ -167,7 +169,8 @@ class Session:
         self._tell(_Ask(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
-        known = {party.name: self._shelf.known(self._model, ids)}
+        self._rows = self._shelf.rows(self._model)
+        known = {party.name: self._rows.known(ids)}
         for name in self._others():
             known[name] = self._answer_of(name, len(ids))
         refusals = {name: told for name, told in known.items() if isinstance(told, str)}
@@ -185,6 +188,7 @@ class Session:
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
+        self._rows = None
         return Scores(ids, values, unknown)
 
     def serve(self, limit: DailyLimit) -> None:
@@ -209,7 +213,8 @@ class Session:
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._blind:
-                told = self._shelf.known(self._model, request.ids).astype(np.uint8)
+                self._rows = self._shelf.rows(self._model)
+                told = self._rows.known(request.ids).astype(np.uint8)
             self._site.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
@@ -225,7 +230,7 @@ class Session:
             self._party.table = Table(self._party.name, (), np.empty((int(chosen.sum()), 0)))
         else:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
-            self._party.table = self._shelf.table(self._model, wanted)
+            self._party.table = self._rows.table(self._model, wanted)
         scores = self._program.predict(self._party, self._model.shard)
         return None if scores is None else np.asarray(scores)[:, 0]
 
@@ -251,6 +256,7 @@ class Session:
 
     def _hear(self) -> _Ask:
         party = self._party
+        self._rows = None  # the next request may find another table
         with party.waiting(IDLE):
             packed = self._receive(ASKED)
         try:

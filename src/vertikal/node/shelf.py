@@ -43,12 +43,26 @@ class Model:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """A table in memory: where each id stands, and which rows have all their cells."""
 
     stamp: tuple[int, ...]
     source: Source
     places: dict[bytes, int]
+
+    def known(self, ids: tuple[str, ...]) -> Any:
+        """Which of these ids are there, with all cells that the model needs: (ids,) bool."""
+        return np.array([one in self.places for one in survey(ids)[0]], bool)
+
+    def table(self, model: Model, ids: tuple[str, ...]) -> Table:
+        """The rows of these ids as the model wants them; training means for those unknown."""
+        places = np.array([self.places.get(one, -1) for one in survey(ids)[0]], np.int64)
+        there = places >= 0
+        values = model.preparation.blank(len(ids)).block(slice(None))
+        if there.any():
+            prepared = model.preparation.apply(self.source, places[there])
+            values[there] = prepared.table.block(slice(None))
+        return Table(self.source.party, model.shard.columns, values)
 
 
 class Shelf:
@@ -58,7 +72,7 @@ class Shelf:
         self._site = site
         self._lock = threading.Lock()
         self._models: dict[str, Model] = {}
-        self._rows: dict[str, _Rows] = {}
+        self._rows: dict[str, Rows] = {}
 
     def model(self, record: Record) -> Model:
         """The stored shard of this job, its digests and golden rows checked when it is loaded.
@@ -80,23 +94,8 @@ class Shelf:
                 self._models[record.digest] = known
             return known
 
-    def known(self, model: Model, ids: tuple[str, ...]) -> Any:
-        """Which of these ids this party has, with all cells that it needs: (ids,) bool."""
-        places = self._at_hand(model).places
-        return np.array([one in places for one in survey(ids)[0]], bool)
-
-    def table(self, model: Model, ids: tuple[str, ...]) -> Table:
-        """The rows of these ids as the model wants them; training means for those unknown."""
-        at_hand = self._at_hand(model)
-        places = np.array([at_hand.places.get(one, -1) for one in survey(ids)[0]], np.int64)
-        there = places >= 0
-        values = model.preparation.blank(len(ids)).block(slice(None))
-        if there.any():
-            prepared = model.preparation.apply(at_hand.source, places[there])
-            values[there] = prepared.table.block(slice(None))
-        return Table(self._site.me, model.shard.columns, values)
-
-    def _at_hand(self, model: Model) -> _Rows:
+    def rows(self, model: Model) -> Rows:
+        """The table as it is now, for all of one request: what is said to be known is then used."""
         offer = offered(self._site.file, model.record.proposal)[0]
         stamp = _stamp(self._site, offer)
         with self._lock:
@@ -118,7 +117,7 @@ def _stamp(site: Site, offer: Offer) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size)
 
 
-def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> _Rows:
+def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> Rows:
     source = open_table(site, model.record.proposal)
     names = model.preparation.names
     batches = list(source.blocks(names))
@@ -132,7 +131,7 @@ def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> _Rows:
                 usable[chunk_start : chunk_start + len(cells)] &= _there(cells)
     written = source.ids().values
     places = {one: row for row, one in enumerate(written) if usable[row]}
-    return _Rows(stamp, open_source(site.me, content), places)
+    return Rows(stamp, open_source(site.me, content), places)
 
 
 def _chunks(column: Any) -> list[tuple[int, Any]]:
