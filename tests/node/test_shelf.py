@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from tests.node.worlds import lay_out
 from vertikal.data.preparation import learn
+from vertikal.data.sources import Source
 from vertikal.errors import InputError
 from vertikal.node.approvals import Proposal
 from vertikal.node.job import Job
@@ -52,3 +54,43 @@ def test_a_request_uses_one_reading_of_its_table(site, model):
     assert rows.known(("1001",)).all()
     assert (rows.table(model, ("1001",)).block(slice(None)) == before).all()
     assert not shelf.rows(model).known(("1001",)).any()
+
+
+def after_each_reading(monkeypatch, act):
+    real = Source.blocks
+
+    def blocks(self, columns):
+        yield from real(self, columns)
+        if self.id is not None:
+            act()
+
+    monkeypatch.setattr(Source, "blocks", blocks)
+
+
+def test_a_file_replaced_while_it_is_read(site, model, monkeypatch):
+    table, fresh = site.folder / "people.csv", site.folder / "fresh.csv"
+    before = Shelf(site).rows(model).table(model, ("1001", "1002")).block(slice(None))
+    titles, *lines = table.read_text().splitlines()
+    fresh.write_text("\n".join([titles, *reversed(lines)]))
+    after_each_reading(monkeypatch, lambda: fresh.exists() and fresh.rename(table))
+    rows = Shelf(site).rows(model)
+    assert (rows.table(model, ("1001", "1002")).block(slice(None)) == before).all()
+    assert next(iter(rows.places)) == lines[-1].split(",")[0].encode()
+
+
+def test_a_file_that_never_stands_still_is_refused(site, model, monkeypatch):
+    times = iter(range(100))
+    after_each_reading(monkeypatch, lambda: os.utime(site.folder / "people.csv", (0, next(times))))
+    with pytest.raises(InputError, match="table of bank changes while it is read"):
+        Shelf(site).rows(model)
+
+
+def test_a_file_of_the_same_size_and_time_in_the_place_of_another(site, model):
+    shelf, table, fresh = Shelf(site), site.folder / "people.csv", site.folder / "fresh.csv"
+    old = shelf.rows(model)
+    titles, *lines = table.read_text().splitlines(keepends=True)
+    fresh.write_text("".join([titles, *reversed(lines)]))
+    then = table.stat().st_mtime_ns
+    os.utime(fresh, ns=(then, then))
+    fresh.rename(table)
+    assert list(shelf.rows(model).places) == list(reversed(old.places))

@@ -11,13 +11,13 @@ import numpy as np
 
 from vertikal.data.cells import TEXT, kind_of, numbers, texts
 from vertikal.data.formats import arrow
-from vertikal.data.ids import survey
+from vertikal.data.ids import normalise, survey
 from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source, open_source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.node.jobs import Record
-from vertikal.node.offers import open_table
+from vertikal.node.offers import open_offer
 from vertikal.node.party_file import Offer
 from vertikal.node.policy import offered
 from vertikal.node.programs import program_named
@@ -26,6 +26,8 @@ from vertikal.node.store import Manifest
 
 DATABASE = 60
 """Seconds after which a table of a database is read again."""
+READINGS = 3
+"""How often a file is read that changes meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -101,37 +103,51 @@ class Shelf:
         with self._lock:
             known = self._rows.get(model.digest)
             if known is None or known.stamp != stamp:
-                known = _read(self._site, model, stamp)
+                known = _read_whole(self._site, offer, model.preparation)
                 self._rows[model.digest] = known
             return known
 
 
 def _stamp(site: Site, offer: Offer) -> tuple[int, ...]:
-    """What changes when a table does: of a file its time and size, of a database the minute."""
+    """What changes when a table does: of a file which it is, its time and size, of a database the
+    minute."""
     if offer.query is not None:
         return (int(time.monotonic()) // DATABASE,)
     try:
         found = (site.folder / offer.source).stat()
     except OSError as error:
         raise InputError(f"table of {site.me} cannot be read: {error.strerror}") from None
-    return (found.st_mtime_ns, found.st_size)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read(site: Site, model: Model, stamp: tuple[int, ...]) -> Rows:
-    source = open_table(site, model.record.proposal)
-    names = model.preparation.names
-    batches = list(source.blocks(names))
+def _read_whole(site: Site, offer: Offer, preparation: Preparation) -> Rows:
+    """The table as it was at one moment; a file that is written to meanwhile is read again."""
+    for _ in range(READINGS):
+        stamp = _stamp(site, offer)
+        rows = _read(site, offer, preparation, stamp)
+        if offer.query is not None or _stamp(site, offer) == stamp:
+            return rows
+    raise InputError(
+        f"table of {site.me} changes while it is read; write a new file and move it to its place"
+    )
+
+
+def _read(site: Site, offer: Offer, preparation: Preparation, stamp: tuple[int, ...]) -> Rows:
+    source = open_offer(site, offer)
+    names = preparation.names
+    # Ids and columns in one pass: in a second one another file may lie there.
+    batches = list(source.blocks([offer.id, *names]))
     if not batches:
         raise InputError(f"table of {site.me}: {source.title} has no rows")
     content = arrow().Table.from_batches(batches)
     usable = np.ones(content.num_rows, bool)
-    if model.preparation.missing == "refuse":
+    if preparation.missing == "refuse":
         for name in names:
             for chunk_start, cells in _chunks(content.column(name)):
                 usable[chunk_start : chunk_start + len(cells)] &= _there(cells)
-    written = source.ids().values
+    written = normalise(site.me, content.column(offer.id)).values
     places = {one: row for row, one in enumerate(written) if usable[row]}
-    return Rows(stamp, open_source(site.me, content), places)
+    return Rows(stamp, open_source(site.me, content.select(list(names))), places)
 
 
 def _chunks(column: Any) -> list[tuple[int, Any]]:
