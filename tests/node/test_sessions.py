@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.worlds import until
-from vertikal.errors import PeerStopped
+from vertikal.errors import InputError, PeerStopped
 from vertikal.node.audit import read
 from vertikal.node.prediction import Session
 
@@ -54,3 +54,20 @@ def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatc
     monkeypatch.setattr(Session, "_choose", choose)
     assert lender.predict("credit", IDS, True, None) == before
     assert {x["status"] for x in lender.predict("credit", IDS, True, None)} == {"degraded"}
+
+
+def test_predictions_go_on_while_the_model_is_trained_again(trained, monkeypatch):
+    lender = trained["lender"]
+    first, again = lender.book.all()[0], trained.submit()
+    trained.done(again.digest)
+    assert lender._record_of("credit", None) is again
+    # Without beats nobody takes the second job up again.
+    monkeypatch.setattr(lender.council, "beat", lambda: None)
+    again.done = False
+    assert lender._record_of("credit", None) is first
+    assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
+    with pytest.raises(InputError, match="job 2 is not done at all parties yet"):
+        lender.predict("credit", IDS, None, 2)
+    first.done = False
+    with pytest.raises(InputError, match="job 2 is not done at all parties yet"):
+        lender.predict("credit", IDS, None, None)

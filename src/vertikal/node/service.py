@@ -191,8 +191,16 @@ class Service:
             return self._predictions
 
     def _record_of(self, name: str, version: int | None) -> Record:
+        """The job of this version; of the newest that is done if none is named.
+
+        A shard is stored before all parties are done: its job may be under way, or stopped.
+        """
         manifest = self.site.models.show(name, version)
         record = self.book.find(str(manifest.facts.get("job")))
+        if version is None and (record is None or not record.done):
+            stored = [one for one in self.site.models.versions() if one.name == name]
+            jobs = [self.book.find(str(one.facts.get("job"))) for one in stored]
+            record = next((job for job in reversed(jobs) if job and job.done), record)
         if record is None:
             raise InputError(f"model {name!r} was not trained by a job that this party knows")
         return record
