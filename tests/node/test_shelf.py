@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tests.node.worlds import lay_out
 from vertikal.data.preparation import learn
 from vertikal.data.sources import Source
-from vertikal.errors import InputError
+from vertikal.errors import DeadlineExceeded, InputError
+from vertikal.node import shelf
 from vertikal.node.approvals import Proposal
 from vertikal.node.job import Job
 from vertikal.node.offers import open_table
@@ -46,14 +48,14 @@ def test_a_table_without_rows_is_refused(site, model):
 
 
 def test_a_request_uses_one_reading_of_its_table(site, model):
-    shelf, table = Shelf(site), site.folder / "people.csv"
-    rows = shelf.rows(model)
+    at_hand, table = Shelf(site), site.folder / "people.csv"
+    rows = at_hand.rows(model)
     before = rows.table(model, ("1001",)).block(slice(None))
     titles, *lines = table.read_text().splitlines(keepends=True)
     table.write_text("".join([titles, *(one for one in lines if not one.startswith("1001,"))]))
     assert rows.known(("1001",)).all()
     assert (rows.table(model, ("1001",)).block(slice(None)) == before).all()
-    assert not shelf.rows(model).known(("1001",)).any()
+    assert not at_hand.rows(model).known(("1001",)).any()
 
 
 def after_each_reading(monkeypatch, act):
@@ -86,11 +88,38 @@ def test_a_file_that_never_stands_still_is_refused(site, model, monkeypatch):
 
 
 def test_a_file_of_the_same_size_and_time_in_the_place_of_another(site, model):
-    shelf, table, fresh = Shelf(site), site.folder / "people.csv", site.folder / "fresh.csv"
-    old = shelf.rows(model)
+    at_hand, table, fresh = Shelf(site), site.folder / "people.csv", site.folder / "fresh.csv"
+    old = at_hand.rows(model)
     titles, *lines = table.read_text().splitlines(keepends=True)
     fresh.write_text("".join([titles, *reversed(lines)]))
     then = table.stat().st_mtime_ns
     os.utime(fresh, ns=(then, then))
     fresh.rename(table)
-    assert list(shelf.rows(model).places) == list(reversed(old.places))
+    assert list(at_hand.rows(model).places) == list(reversed(old.places))
+
+
+def test_who_waits_for_a_table_for_too_long_is_told(site, model, monkeypatch):
+    """And nobody else waits for it: a database that hangs holds up its own models only."""
+    reading, finish = threading.Event(), threading.Event()
+    real = shelf._read
+
+    def read(site, offer, preparation, stamp):
+        reading.set()
+        assert finish.wait(30)
+        return real(site, offer, preparation, stamp)
+
+    monkeypatch.setattr(shelf, "PATIENCE", 0.01)
+    monkeypatch.setattr(shelf, "_read", read)
+    shared = Shelf(site)
+    first = threading.Thread(target=shared.rows, args=(model,))
+    first.start()
+    try:
+        assert reading.wait(30)
+        with pytest.raises(DeadlineExceeded, match="bank: its table is being read, for 0 s"):
+            shared.rows(model)
+        with pytest.raises(InputError, match="bank has no model of this job"):
+            shared.model(model.record)
+    finally:
+        finish.set()
+        first.join()
+    assert shared.rows(model).known(("1001",)).all()

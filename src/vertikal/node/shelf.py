@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +22,13 @@ from vertikal.node.policy import offered
 from vertikal.node.programs import program_named
 from vertikal.node.site import Site
 from vertikal.node.store import Manifest
+from vertikal.node.turns import Turns
 
 DATABASE = 60
 """Seconds after which a table of a database is read again."""
+PATIENCE = 20.0
+"""Seconds that a request waits while another loads the same model or reads the same table; the
+leader, which waits longer, is then told why."""
 READINGS = 3
 """How often a file is read that changes meanwhile."""
 
@@ -72,7 +75,7 @@ class Shelf:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._lock = threading.Lock()
+        self._turns = Turns(PATIENCE)
         self._models: dict[str, Model] = {}
         self._rows: dict[str, Rows] = {}
 
@@ -81,7 +84,7 @@ class Shelf:
 
         Asked before every prediction: a shard that was deleted since is not used any more.
         """
-        with self._lock:
+        with self._turns.of(record.digest, f"{self._site.me}: its model is being loaded"):
             known = self._models.get(record.digest)
             if known is None or not self._site.models.holds(known.manifest):
                 self._models.pop(record.digest, None)
@@ -99,10 +102,9 @@ class Shelf:
     def rows(self, model: Model) -> Rows:
         """The table as it is now, for all of one request: what is said to be known is then used."""
         offer = offered(self._site.file, model.record.proposal)[0]
-        stamp = _stamp(self._site, offer)
-        with self._lock:
+        with self._turns.of((model.digest, offer), f"{self._site.me}: its table is being read"):
             known = self._rows.get(model.digest)
-            if known is None or known.stamp != stamp:
+            if known is None or known.stamp != _stamp(self._site, offer):
                 known = _read_whole(self._site, offer, model.preparation)
                 self._rows[model.digest] = known
             return known
