@@ -8,6 +8,7 @@ import pytest
 
 from tests.node.worlds import until
 from vertikal.errors import InputError, PeerStopped
+from vertikal.node import shelf
 from vertikal.node.audit import read
 from vertikal.node.prediction import Session
 
@@ -71,3 +72,18 @@ def test_predictions_go_on_while_the_model_is_trained_again(trained, monkeypatch
     first.done = False
     with pytest.raises(InputError, match="job 2 is not done at all parties yet"):
         lender.predict("credit", IDS, None, None)
+
+
+def test_models_share_a_table_in_memory_and_let_it_go_with_the_last(trained, monkeypatch):
+    lender, bank = trained["lender"], trained["bank"]
+    trained.done(trained.submit().digest)
+    for version in (1, 2):
+        lender.predict("credit", IDS, None, version)
+    at_hand = bank.predictions._shelf
+    assert (len(at_hand._held), len(at_hand._rows)) == (2, 1)
+    bank.site.models.delete("credit", 1)
+    until(lambda: len(at_hand._held) == 1, "the deleted one is gone")
+    assert len(at_hand._rows) == 1
+    monkeypatch.setattr(shelf, "KEEP", 0.0)
+    until(lambda: not at_hand._held and not at_hand._rows, "the idle one is gone")
+    assert {one["status"] for one in lender.predict("credit", IDS, None, 2)} == {"ok"}

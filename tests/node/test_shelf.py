@@ -103,10 +103,10 @@ def test_who_waits_for_a_table_for_too_long_is_told(site, model, monkeypatch):
     reading, finish = threading.Event(), threading.Event()
     real = shelf._read
 
-    def read(site, offer, preparation, stamp):
+    def read(*arguments):
         reading.set()
         assert finish.wait(30)
-        return real(site, offer, preparation, stamp)
+        return real(*arguments)
 
     monkeypatch.setattr(shelf, "PATIENCE", 0.01)
     monkeypatch.setattr(shelf, "_read", read)

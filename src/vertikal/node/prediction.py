@@ -183,12 +183,12 @@ class Session:
         values = np.full(len(ids), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
+        self._rows = None
         for name, told in refusals.items():
             raise Refused(f"{name} refused these predictions: {told}")
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
-        self._rows = None
         return Scores(ids, values, unknown)
 
     def serve(self, limit: DailyLimit) -> None:

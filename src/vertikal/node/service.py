@@ -327,6 +327,8 @@ class Service:
             if not self._stopped.is_set():
                 try:
                     self.council.beat()
+                    if self._predictions is not None:
+                        self._predictions.tidy()
                 except Exception as error:
                     # Without beats a party is lost to the others: whatever it is, go on.
                     self._mind_room(error)

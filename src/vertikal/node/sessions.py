@@ -69,6 +69,10 @@ class Predictions:
             self._serving += 1
         threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
 
+    def tidy(self) -> None:
+        """Let go of what is not needed any more; to be called now and then, and never waits."""
+        self._shelf.tidy()
+
     def close(self) -> None:
         """End all sessions; requests under way fail."""
         with self._counting:
