@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.node.worlds import until
-from vertikal.errors import InputError, PeerStopped
+from vertikal.errors import DeadlineExceeded, InputError, PeerStopped
 from vertikal.node import shelf
 from vertikal.node.audit import read
 from vertikal.node.prediction import Session
+from vertikal.node.turns import Turns
 
 IDS = ("1001", "1002")
 
@@ -87,3 +90,54 @@ def test_models_share_a_table_in_memory_and_let_it_go_with_the_last(trained, mon
     monkeypatch.setattr(shelf, "KEEP", 0.0)
     until(lambda: not at_hand._held and not at_hand._rows, "the idle one is gone")
     assert {one["status"] for one in lender.predict("credit", IDS, None, 2)} == {"ok"}
+
+
+def test_a_model_that_waits_for_a_party_holds_up_no_other(trained, monkeypatch):
+    lender = trained["lender"]
+    slow, quick = lender.book.all()[0], trained.submit()
+    trained.done(quick.digest)
+    asked, finish = threading.Event(), threading.Event()
+    real = Session.ask
+
+    def ask(self, ids, degraded):
+        if self._record is slow:
+            asked.set()
+            assert finish.wait(60)
+        return real(self, ids, degraded)
+
+    monkeypatch.setattr(Session, "ask", ask)
+    monkeypatch.setattr(lender.predictions, "_turns", Turns(0.01))
+    first = threading.Thread(target=lender.predict, args=("credit", IDS, None, 1))
+    first.start()
+    try:
+        assert asked.wait(60)
+        assert {one["status"] for one in lender.predict("credit", IDS, None, 2)} == {"ok"}
+        with pytest.raises(DeadlineExceeded, match="lender: other requests with this model"):
+            lender.predict("credit", IDS, None, 1)
+    finally:
+        finish.set()
+        first.join()
+
+
+def test_a_service_that_stops_breaks_off_a_first_contact(trained, monkeypatch):
+    lender, failures = trained["lender"], []
+    monkeypatch.setattr(trained["bank"].predictions, "serve", lambda *_: None)
+
+    def predict():
+        try:
+            lender.predict("credit", IDS, None, None)
+        except PeerStopped as error:
+            failures.append(str(error))
+
+    asking = threading.Thread(target=predict)
+    asking.start()
+    until(lambda: lender.predictions._all, "the lender waits for the bank")
+    began = time.monotonic()
+    lender.predictions.close()
+    asking.join()
+    assert time.monotonic() - began < 15
+    assert "its service was stopped" in failures[0]
+    assert not lender.predictions._all
+    assert not lender.exchange._runs
+    with pytest.raises(PeerStopped, match="lender: its service was stopped"):
+        lender.predict("credit", IDS, None, None)

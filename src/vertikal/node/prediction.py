@@ -107,13 +107,18 @@ def words_for(me: str, error: BaseException) -> str:
 
 
 class Session:
-    """One party's end of one session."""
+    """One party's end of one session: `begin`, requests, `end`.
+
+    Its mesh is there from the start, so that others can break off every wait by abandoning it.
+    """
 
     def __init__(
         self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
     ) -> None:
         self._site = site
         self._shelf = shelf
+        self._record = record
+        self._name = name
         self._program = program_named(record.proposal.job.algorithm)
         job = record.proposal.job
         self._blind = job.bare_dealer
@@ -126,35 +131,42 @@ class Session:
             patience=5.0,
         )
         self._party: Any = None
+        self._over = False
         self._rows: Any = None
         """This party's rows in the request under way, of one reading of its table."""
+
+    def begin(self) -> None:
+        """Load the model and meet the others."""
+        job = self._record.proposal.job
         try:
             # Inside: the others are told at once where a party has no model any more.
-            self._model: Model = shelf.model(record)
+            self._model: Model = self._shelf.model(self._record)
             self._party = Party(
                 self.mesh,
-                Table(site.me, (), np.zeros((0, 0))),
+                Table(self._site.me, (), np.zeros((0, 0))),
                 label_parties=job.label_parties,
                 labels=None,
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
-                job=name,
+                job=self._name,
                 settings=self._model.digest,
                 version=__version__,
                 masking=job.masking,
                 shape=job.shape,
             )
         except BaseException as error:
-            self.end(words_for(site.me, error))
+            self.end(words_for(self._site.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
-        """Let go of the mesh, and write to the audit log what was sent."""
+        """Let go of the mesh, and write to the audit log what was sent; once only."""
+        if self._over:
+            return
+        self._over = True
         if reason:
             self.mesh.fail(reason)
         self.mesh.stop(1.0)
-        party, self._party = self._party, None
-        if party is not None:
-            self._site.note_ledgers("predictions", self._model.digest, [party.ledger])
+        if self._party is not None:
+            self._site.note_ledgers("predictions", self._model.digest, [self._party.ledger])
 
     @property
     def broken(self) -> bool:

@@ -23,12 +23,13 @@ class Turns:
         self._locks: dict[Hashable, threading.Lock] = {}
 
     @contextmanager
-    def of(self, name: Hashable, why: str) -> Iterator[None]:
+    def of(self, name: Hashable, why: str, seconds: float | None = None) -> Iterator[None]:
         """The turn of who asks for ``name``; DeadlineExceeded with ``why`` if it never comes."""
+        seconds = self._seconds if seconds is None else seconds
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
-        if not lock.acquire(timeout=self._seconds):
-            raise DeadlineExceeded(f"{why}, for {self._seconds:.0f} s already; ask again later")
+        if not lock.acquire(timeout=seconds):
+            raise DeadlineExceeded(f"{why}, for {seconds:.0f} s already; ask again later")
         try:
             yield
         finally:
