@@ -141,3 +141,17 @@ def test_a_service_that_stops_breaks_off_a_first_contact(trained, monkeypatch):
     assert not lender.exchange._runs
     with pytest.raises(PeerStopped, match="lender: its service was stopped"):
         lender.predict("credit", IDS, None, None)
+
+
+def test_a_party_without_the_model_says_so_also_before_it_is_met(trained, monkeypatch):
+    lender, bank = trained["lender"], trained["bank"]
+    bank.site.models.delete("credit")
+
+    def late(record, name):
+        opened(record, name)
+        time.sleep(0.3)
+
+    opened = lender.predictions._open
+    monkeypatch.setattr(lender.predictions, "_open", late)
+    with pytest.raises(PeerStopped, match="bank has no model of this job"):
+        lender.predict("credit", IDS, None, None)

@@ -9,6 +9,7 @@ without data is told how many rows there are, and no id.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,8 @@ COUNTED = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
+PATIENCE = 5.0
+"""Seconds that a party may be unreachable in a session, or not be there yet."""
 IDLE = 120.0
 """Seconds without a request after which a session ends."""
 
@@ -128,7 +131,7 @@ class Session:
             site.federation.credentials(site.identity),
             name=name,
             deadline=WAIT,
-            patience=5.0,
+            patience=PATIENCE,
         )
         self._party: Any = None
         self._over = False
@@ -154,6 +157,10 @@ class Session:
                 shape=job.shape,
             )
         except BaseException as error:
+            if not isinstance(error, MeshError):
+                # Who has not met this party yet would not hear why it ends.
+                with suppress(MeshError):
+                    self.mesh.connect(PATIENCE)
             self.end(words_for(self._site.me, error))
             raise
 
