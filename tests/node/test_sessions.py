@@ -10,7 +10,7 @@ import pytest
 
 from tests.node.worlds import until
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped
-from vertikal.node import shelf
+from vertikal.node import prediction, shelf
 from vertikal.node.audit import read
 from vertikal.node.prediction import Session
 from vertikal.node.turns import Turns
@@ -155,3 +155,32 @@ def test_a_party_without_the_model_says_so_also_before_it_is_met(trained, monkey
     monkeypatch.setattr(lender.predictions, "_open", late)
     with pytest.raises(PeerStopped, match="bank has no model of this job"):
         lender.predict("credit", IDS, None, None)
+
+
+def sent(service):
+    """The lines of the audit log that say what left a party in predictions."""
+    lines = read(service.site.store / "audit.log")
+    return [one for one in lines if one.event == "sent" and one.facts["what"] == "predictions"]
+
+
+def test_the_leader_ends_a_session_that_lies_idle(trained, monkeypatch):
+    lender, bank = trained["lender"], trained["bank"]
+    lender.predict("credit", IDS, None, None)
+    assert lender.exchange._runs
+    monkeypatch.setattr(prediction, "IDLE", 0.0)
+    until(lambda: sent(lender) and sent(bank), "both have noted what they sent")
+    until(lambda: not bank.predictions._all, "the bank has ended it too")
+    assert not lender.predictions._led
+    until(lambda: not lender.exchange._runs, "the mesh is gone")
+    assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
+
+
+def test_a_session_is_followed_by_another_after_many_requests(trained, monkeypatch):
+    lender, bank = trained["lender"], trained["bank"]
+    monkeypatch.setattr(prediction, "MOST_REQUESTS", 2)
+    for _ in range(5):
+        assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
+    until(lambda: len(sent(lender)) == 2, "the lender has noted two sessions")
+    until(lambda: len(sent(bank)) == 2, "the bank has noted two sessions")
+    monkeypatch.setattr(prediction, "LONGEST", 0.0)
+    until(lambda: len(sent(lender)) == 3, "an old one is ended")

@@ -9,6 +9,7 @@ without data is told how many rows there are, and no id.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,12 @@ WAIT = 30.0
 PATIENCE = 5.0
 """Seconds that a party may be unreachable in a session, or not be there yet."""
 IDLE = 120.0
-"""Seconds without a request after which a session ends."""
+"""Seconds without a request after which the leader ends a session; the others wait longer."""
+LONGEST = 3600.0
+"""Seconds after which a session is followed by another."""
+MOST_REQUESTS = 1000
+"""Requests of one session: its keys and its ledger, which its end writes to the log, grow with
+each."""
 
 
 class Refused(SecrecyError):
@@ -135,6 +141,8 @@ class Session:
         )
         self._party: Any = None
         self._over = False
+        self._requests = 0
+        self._began = self._used = time.monotonic()
         self._rows: Any = None
         """This party's rows in the request under way, of one reading of its table."""
 
@@ -181,8 +189,17 @@ class Session:
             one.link in ("closed", "failed", "broken") for one in self.mesh.status().values()
         )
 
+    @property
+    def worn(self) -> bool:
+        """At the leader: whether it lies idle, or is to be followed by another."""
+        now = time.monotonic()
+        idle, old = now - self._used > IDLE, now - self._began > LONGEST
+        return idle or old or self._requests >= MOST_REQUESTS
+
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
         """At the leader: the scores of these ids."""
+        self._requests += 1
+        self._used = time.monotonic()
         party = self._party
         self._model = self._shelf.model(self._model.record)
         self._tell(_Ask(len(ids), ids, degraded))
@@ -212,7 +229,7 @@ class Session:
 
     def serve(self, limit: DailyLimit) -> None:
         """At the others: take part in requests until the leader has no more."""
-        while True:
+        for _ in range(MOST_REQUESTS):
             request = self._hear()
             if not request.rows:
                 return
@@ -276,7 +293,7 @@ class Session:
     def _hear(self) -> _Ask:
         party = self._party
         self._rows = None  # the next request may find another table
-        with party.waiting(IDLE):
+        with party.waiting(IDLE + WAIT):
             packed = self._receive(ASKED)
         try:
             request = _read_request(packed.tobytes())

@@ -49,8 +49,8 @@ class Predictions:
         why = f"{self._site.me}: other requests with this model are under way"
         with self._turns.of(record.digest, why):
             session = self._led.get(record.digest)
-            if session is not None and session.broken:
-                self._close(record.digest, "a party was lost")
+            if session is not None and (session.broken or session.worn):
+                self._close(record.digest, "a party was lost" if session.broken else "")
                 session = None
             try:
                 if session is None:
@@ -76,6 +76,12 @@ class Predictions:
     def tidy(self) -> None:
         """Let go of what is not needed any more; to be called now and then, and never waits."""
         self._shelf.tidy()
+        for digest, session in list(self._led.items()):
+            # One whose turn is not free is in use.
+            with suppress(DeadlineExceeded), self._turns.of(digest, "", 0.0):
+                if session.worn and self._led.get(digest) is session:
+                    del self._led[digest]
+                    threading.Thread(target=self._end, args=(session, ""), daemon=True).start()
 
     def close(self) -> None:
         """End all sessions; requests under way fail, and no other begins."""
@@ -133,10 +139,13 @@ class Predictions:
     def _close(self, digest: str, words: str) -> None:
         session = self._led.pop(digest, None)
         if session is not None:
-            with self._lock:
-                self._all.discard(session)
-            with suppress(DiskFull):  # the log is owed the line
-                session.end(words)
+            self._end(session, words)
+
+    def _end(self, session: Session, words: str) -> None:
+        with suppress(DiskFull):  # the log is owed the line
+            session.end(words)
+        with self._lock:
+            self._all.discard(session)
 
 
 def _reason(error: Exception) -> str:
