@@ -22,7 +22,7 @@ _BATCH = 10_000
 @click.option("--ids", type=_FILE, required=True, help="CSV or Parquet with a column of ids.")
 @click.option("--column", help="Which column; the first by default.")
 @click.option("-o", "--out", type=_FILE, required=True, help="Scores: .parquet or .csv.")
-@click.option("--version", type=int, help="Version of the model; the newest by default.")
+@click.option("--version", type=int, help="Version; the newest that is done by default.")
 @click.option(
     "--unknown",
     type=click.Choice(["reject", "degraded"]),

@@ -24,7 +24,7 @@ _REQUEST = {
             "type": ["integer", "null"],
             "minimum": 1,
             "maximum": MOST_VERSIONS,
-            "description": "Version of the model; the newest by default.",
+            "description": "Version of the model; the newest that is done by default.",
         },
         "unknown": {
             "enum": ["reject", "degraded", None],

@@ -1,4 +1,4 @@
-"""Predictions with a stored model: sessions between the leader and the others, one request each.
+"""Predictions with a stored model: one session between the leader and the others.
 
 A session is a mesh and a party that stay while requests come. In each request the leader says which
 ids it asks for; every other party looks whether its policy allows so many rows today, which of the
@@ -10,9 +10,7 @@ without data is told how many rows there are, and no id.
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import Callable
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +19,7 @@ import msgspec
 import numpy as np
 
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
+from vertikal.errors import InputError, MeshError, SecrecyError
 from vertikal.node.exchange import Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import Record
@@ -60,12 +58,15 @@ COUNTED = Disclosure(
 )
 WAIT = 30.0
 """Seconds that a request may wait for a party."""
-GREETING = 5.0
-"""Seconds that the others have to come to a session before it is called off."""
-MOST_SESSIONS = 16
-"""Sessions in which a party serves at once."""
+PATIENCE = 5.0
+"""Seconds that a party may be unreachable in a session, or not be there yet."""
 IDLE = 120.0
-"""Seconds without a request after which a session ends."""
+"""Seconds without a request after which the leader ends a session; the others wait longer."""
+LONGEST = 3600.0
+"""Seconds after which a session is followed by another."""
+MOST_REQUESTS = 1000
+"""Requests of one session: its keys and its ledger, which its end writes to the log, grow with
+each."""
 
 
 class Refused(SecrecyError):
@@ -111,13 +112,18 @@ class Scores:
 
 
 class Session:
-    """One party's end of one session."""
+    """One party's end of one session: `begin`, requests, `end`.
+
+    Its mesh is there from the start, so that others can break off every wait by abandoning it.
+    """
 
     def __init__(
         self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
     ) -> None:
         self._site = site
         self._shelf = shelf
+        self._record = record
+        self._name = name
         self._program = program_named(record.proposal.job.algorithm)
         job = record.proposal.job
         self._blind = job.bare_dealer
@@ -127,36 +133,49 @@ class Session:
             site.federation.credentials(site.identity),
             name=name,
             deadline=WAIT,
-            patience=5.0,
+            patience=PATIENCE,
         )
         self._party: Any = None
+        self._over = False
+        self._requests = 0
+        self._began = self._used = time.monotonic()
+        self._rows: Any = None
+        """This party's rows in the request under way, of one reading of its table."""
+
+    def begin(self) -> None:
+        """Load the model and meet the others."""
+        job = self._record.proposal.job
         try:
             # Inside: the others are told at once where a party has no model any more, or where its
             # owner has since forbidden what the job shows.
-            if not record.leads(site.me):
-                site.check_policy(record.proposal)
-            self._model: Model = shelf.model(record)
+            if not self._record.leads(self._site.me):
+                self._site.check_policy(self._record.proposal)
+            self._model: Model = self._shelf.model(self._record)
             self._party = Party(
                 self.mesh,
-                Table(site.me, (), np.zeros((0, 0))),
+                Table(self._site.me, (), np.zeros((0, 0))),
                 label_parties=job.label_parties,
                 labels=None,
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
-                job=name,
+                job=self._name,
                 settings=self._model.digest,
                 version=__version__,
                 masking=job.masking,
                 shape=job.shape,
             )
         except BaseException as error:
-            # Who has not introduced itself yet would never hear of it.
-            with suppress(MeshError):
-                self.mesh.connect(GREETING)
-            self.end(public_words(site.me, error))
+            if not isinstance(error, MeshError):
+                # Who has not met this party yet would not hear why it ends.
+                with suppress(MeshError):
+                    self.mesh.connect(PATIENCE)
+            self.end(public_words(self._site.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
-        """Let go of the mesh, and write to the audit log what was sent."""
+        """Let go of the mesh, and write to the audit log what was sent; once only."""
+        if self._over:
+            return
+        self._over = True
         if reason:
             self.mesh.fail(reason)
         self.mesh.stop(1.0)
@@ -169,14 +188,24 @@ class Session:
             one.link in ("closed", "failed", "broken") for one in self.mesh.status().values()
         )
 
+    @property
+    def worn(self) -> bool:
+        """At the leader: whether it lies idle, or is to be followed by another."""
+        now = time.monotonic()
+        idle, old = now - self._used > IDLE, now - self._began > LONGEST
+        return idle or old or self._requests >= MOST_REQUESTS
+
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
         """At the leader: the scores of these ids."""
+        self._requests += 1
+        self._used = time.monotonic()
         party = self._party
         self._model = self._shelf.model(self._model.record)
         self._tell(_Ask(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
-        known = {party.name: self._shelf.known(self._model, ids)}
+        self._rows = self._shelf.rows(self._model)
+        known = {party.name: self._rows.known(ids)}
         for name in self._others():
             known[name] = self._answer_of(name, len(ids))
         refusals = {name: told for name, told in known.items() if isinstance(told, str)}
@@ -189,6 +218,7 @@ class Session:
         values = np.full(len(ids), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
+        self._rows = None
         for name, told in refusals.items():
             raise Refused(f"{name} refused these predictions: {told}")
         unknown = tuple(
@@ -198,7 +228,7 @@ class Session:
 
     def serve(self, limit: DailyLimit) -> None:
         """At the others: take part in requests until the leader has no more."""
-        while True:
+        for _ in range(MOST_REQUESTS):
             request = self._hear()
             if not request.rows:
                 return
@@ -230,7 +260,8 @@ class Session:
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._blind:
-                told = self._shelf.known(self._model, request.ids).astype(np.uint8)
+                self._rows = self._shelf.rows(self._model)
+                told = self._rows.known(request.ids).astype(np.uint8)
             self._site.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
@@ -254,7 +285,7 @@ class Session:
             self._party.table = Table(self._party.name, (), np.empty((int(chosen.sum()), 0)))
         else:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
-            self._party.table = self._shelf.table(self._model, wanted)
+            self._party.table = self._rows.table(self._model, wanted)
         scores = self._program.predict(self._party, self._model.shard)
         return None if scores is None else np.asarray(scores)[:, 0]
 
@@ -280,7 +311,8 @@ class Session:
 
     def _hear(self) -> _Ask:
         party = self._party
-        with party.waiting(IDLE):
+        self._rows = None  # the next request may find another table
+        with party.waiting(IDLE + WAIT):
             packed = self._receive(ASKED)
         try:
             request = _read_request(packed.tobytes())
@@ -309,82 +341,3 @@ class Session:
         for name in self._others():
             self._send(name, flags[chosen] if name == self._blind else flags, CHOSEN)
         return chosen
-
-
-class Predictions:
-    """All sessions of one party: those it leads, and those in which it serves."""
-
-    def __init__(self, site: Site, exchange: Exchange, open_session: Callable[[Record, str], None]):
-        self._site = site
-        self._exchange = exchange
-        self._open = open_session
-        self._shelf = Shelf(site)
-        self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
-        self._lock = threading.Lock()
-        self._led: dict[str, Session] = {}
-        self._serving = 0
-        self._served: set[Session] = set()
-        # Another lock: who asks holds its own for as long as the others take to answer.
-        self._counting = threading.Lock()
-
-    def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """The scores of these ids; after one that failed, the next request opens a new session."""
-        with self._lock:
-            session = self._led.get(record.digest)
-            if session is not None and session.broken:
-                self._close(record.digest, "a party was lost")
-                session = None
-            if session is None:
-                name = f"predict/{record.digest}/{secrets.token_hex(8)}"
-                self._open(record, name)
-                session = Session(self._site, self._exchange, record, name, self._shelf)
-                self._led[record.digest] = session
-            try:
-                return session.ask(ids, degraded)
-            except Refused:
-                # All parties have come to the end of the request: the session stays.
-                raise
-            except BaseException as error:
-                self._close(record.digest, public_words(self._site.me, error))
-                raise
-
-    def serve(self, record: Record, name: str) -> None:
-        """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
-        with self._counting:
-            if self._serving >= MOST_SESSIONS:
-                self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
-                return
-            self._serving += 1
-        threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
-
-    def close(self) -> None:
-        """End all sessions; requests under way fail."""
-        with self._counting:
-            served = list(self._served)
-        for session in [*served, *self._led.values()]:
-            session.mesh.abandon("its service was stopped")
-        with self._lock:
-            for digest in list(self._led):
-                self._close(digest, "its service was stopped")
-
-    def _serve(self, record: Record, name: str) -> None:
-        session = None
-        try:
-            session = Session(self._site, self._exchange, record, name, self._shelf)
-            with self._counting:
-                self._served.add(session)
-            session.serve(self._limit)
-            session.end()
-        except VertikalError as error:
-            if session is not None:
-                session.end(public_words(self._site.me, error))
-            if not isinstance(error, MeshError):
-                self._site.note_refusal(record.proposal.job.leader, str(error))
-        finally:
-            with self._counting:
-                self._serving -= 1
-                if session is not None:
-                    self._served.discard(session)
-
-    def _close(self, digest: str, words: str) -> None:
-        self._led.pop(digest).end(words)

@@ -31,7 +31,7 @@ from vertikal.node.words import describe, summary
 from vertikal.records import convert
 
 if TYPE_CHECKING:
-    from vertikal.node.prediction import Predictions
+    from vertikal.node.sessions import Predictions
 
 BEAT = 1.0
 """Seconds between beats, where nothing happens that would make one sooner."""
@@ -189,7 +189,7 @@ class Service:
     @property
     def predictions(self) -> Predictions:
         """Made when first needed: it brings the libraries of the programs."""
-        from vertikal.node.prediction import Predictions
+        from vertikal.node.sessions import Predictions
 
         with self.book.lock:
             if self._predictions is None:
@@ -197,8 +197,16 @@ class Service:
             return self._predictions
 
     def _record_of(self, name: str, version: int | None) -> Record:
+        """The job of this version; of the newest that is done if none is named.
+
+        A shard is stored before all parties are done: its job may be under way, or stopped.
+        """
         manifest = self.site.models.show(name, version)
         record = self.book.find(str(manifest.facts.get("job")))
+        if version is None and (record is None or not record.done):
+            stored = [one for one in self.site.models.versions() if one.name == name]
+            jobs = [self.book.find(str(one.facts.get("job"))) for one in stored]
+            record = next((job for job in reversed(jobs) if job and job.done), record)
         if record is None:
             raise InputError(f"model {name!r} was not trained by a job that this party knows")
         return record
@@ -322,6 +330,8 @@ class Service:
             if not self._stopped.is_set():
                 try:
                     self.council.beat()
+                    if self._predictions is not None:
+                        self._predictions.tidy()
                 except Exception as error:
                     # Without beats a party is lost to the others: whatever it is, go on.
                     self._mind_room(error)
@@ -331,9 +341,9 @@ class Service:
 
 def _load_libraries() -> None:
     """What runs and predictions need, loaded while nobody waits for it."""
-    from vertikal.node import prediction, stages
+    from vertikal.node import sessions, stages
 
-    del prediction, stages
+    del sessions, stages
 
 
 def _job(content: dict[str, Any]) -> Job:
