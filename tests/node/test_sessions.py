@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.worlds import until
+from tests.node.services import trio
+from tests.node.worlds import DEGRADED, RULE, lay_out, until, write_job
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped
 from vertikal.node import prediction, shelf
 from vertikal.node.audit import read
@@ -19,10 +20,13 @@ IDS = ("1001", "1002")
 
 
 @pytest.fixture
-def trained(world):
-    """The three services with a model."""
-    world.done(world.submit().digest)
-    return world
+def trained(tmp_path, quick_beats):
+    """Three services with a model, who also take part in degraded scores."""
+    lay_out(tmp_path, rows=60, policy={"bank": DEGRADED + RULE, "shop": DEGRADED + RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as three:
+        three.done(three.submit().digest)
+        yield three
 
 
 def test_an_error_of_any_kind_ends_a_session_for_all(trained, monkeypatch):
