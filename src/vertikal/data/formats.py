@@ -50,10 +50,12 @@ def csv(party: str, path: Path, height: int) -> Opened:
     pa = arrow()
     from pyarrow import csv as reader
 
+    # With threads errors do not say in which row they are; blocks come one by one anyway.
+    reading = reader.ReadOptions(use_threads=False)
     parsing = reader.ParseOptions(newlines_in_values=True)
     with refusals(party, path):
         empty = path.stat().st_size == 0
-        titles = [] if empty else reader.open_csv(path, parse_options=parsing).schema.names
+        titles = [] if empty else reader.open_csv(path, reading, parsing).schema.names
     if not titles:
         raise InputError.of(f"table of {party}", "a CSV file with titles", path.name)
 
@@ -64,7 +66,7 @@ def csv(party: str, path: Path, height: int) -> Opened:
             strings_can_be_null=True,
         )
         with refusals(party, path):
-            yield from reader.open_csv(path, parse_options=parsing, convert_options=options)
+            yield from reader.open_csv(path, reading, parsing, options)
 
     return batches, tuple(titles)
 
