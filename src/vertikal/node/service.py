@@ -282,16 +282,18 @@ class Service:
 
     def _on_control(self, sender: str, packed: bytes) -> None:
         try:
-            message = unpack(sender, self.me, packed, self.site.keys)
-        except (WireError, IdentityError) as error:
-            self.site.note_refusal(sender, str(error))
-            return
-        try:
+            try:
+                message = unpack(sender, self.me, packed, self.site.keys)
+            except (WireError, IdentityError) as error:
+                self.site.note_refusal(sender, str(error))
+                return
             self._take_in(sender, message)
-        except VertikalError as error:
-            # A full disk, most likely: the sender's next beats bring what was missed.
+        except Exception as error:
+            # A full disk, most likely: the sender's next beats bring what was missed. Whatever it
+            # is, no message may end the link that it came over.
             self._mind_room(error)
-            self._say(f"a message of {sender} was not taken in: {error}")
+            kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
+            self._say(f"a message of {sender} was not taken in: {kind}{error}")
 
     def _take_in(self, sender: str, message: Message) -> None:
         if isinstance(message, Serve):
