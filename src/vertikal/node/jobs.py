@@ -80,7 +80,8 @@ class Record:
     @property
     def final(self) -> Decision | None:
         """The decision that ended the job, if one did."""
-        for _, decision in self.decisions.values():
+        # A copy: another thread may take a decision in meanwhile.
+        for _, decision in list(self.decisions.values()):
             if decision.verdict in FINAL:
                 return decision
         return None
