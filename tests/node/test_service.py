@@ -6,7 +6,11 @@ import pytest
 
 from tests.node.worlds import lay_out
 from vertikal.errors import InputError
+from vertikal.node.approvals import Proposal, Signed
+from vertikal.node.job import Job
+from vertikal.node.jobs import Record
 from vertikal.node.messages import Beat, pack
+from vertikal.node.runs import Run
 from vertikal.node.service import Service
 
 
@@ -43,3 +47,19 @@ def test_no_message_ends_its_link(bank, monkeypatch):
     monkeypatch.setattr(service.site, "note_refusal", refuses)
     service._on_control("lender", b"nonsense")
     assert said[1:] == ["a message of lender was not taken in: the log cannot be written"]
+
+
+def test_a_run_that_cannot_be_started_is_not_running(bank, monkeypatch):
+    service, said = bank
+    job = Job.load(service.site.folder.parent / "lender" / "credit.toml")
+    proposal = Proposal("credit", job, "lender", 0.0, "1", 60, "")
+    record = Record(1, Signed(b"x", b""), proposal, attempt=1)
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Run, "start", start)
+    with pytest.raises(RuntimeError):
+        service._begin(record)
+    assert service.run_of(record) is None
+    assert said == ["job 1: run 1 begins"]

@@ -226,10 +226,15 @@ class Service:
 
     def _begin(self, record: Record) -> None:
         self.site.note("run begins", record, f"attempt {record.attempt}")
+        self._say(f"job {record.number}: run {record.attempt} begins")
         run = Run(self.site, self.exchange, record, self._ended)
         self._runs[record.digest] = run
-        self._say(f"job {record.number}: run {record.attempt} begins")
-        run.start()
+        try:
+            run.start()
+        except BaseException:
+            # What does not run is not running, or it would never be begun again.
+            self._runs.pop(record.digest, None)
+            raise
 
     def _ended(self, run: Run, error: BaseException | None) -> None:
         record = run.record
