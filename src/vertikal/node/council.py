@@ -16,20 +16,17 @@ from collections.abc import Callable
 from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
+from vertikal.node.considering import BY_RULE, Considering
 from vertikal.node.exchange import Exchange
-from vertikal.node.files import DiskFull
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
 from vertikal.node.offers import Seen, look_at
-from vertikal.node.policy import standing_rule
 from vertikal.node.site import Site
 from vertikal.version import __version__
 
 FRESH = 5.0
 """Seconds after which a peer's beat says nothing about now."""
-DAY = 86400.0
-BY_RULE = "by a standing rule"
 LONGEST_PAUSE = 60.0
 
 
@@ -56,6 +53,7 @@ class Council:
         self._begin = begin
         self._say = say
         self._wake = wake
+        self._considering = Considering(site, book, self._approve, self._reject, say)
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
         self._settled: set[str] = set()
@@ -109,7 +107,7 @@ class Council:
 
     def reject(self, number: int, words: str) -> Record:
         record = self._undecided(number)
-        self._decide(record, REJECT, words)
+        self._reject(record, words)
         return record
 
     def cancel(self, number: int, words: str) -> Record:
@@ -158,12 +156,17 @@ class Council:
         self._site.check_policy(record.proposal)
         self._decide(record, APPROVE, words, look_at(self._site, record.proposal))
 
+    def _reject(self, record: Record, words: str) -> None:
+        self._decide(record, REJECT, words)
+
     def _decide(self, record: Record, verdict: str, words: str, seen: Seen | None = None) -> None:
         signed = approvals.decide(record.digest, self.me, verdict, words, self._site.keys)
         with self._book.changing(record):
             if seen is not None:
                 record.columns, record.table = seen.columns, seen.digest
-            record.add(signed, approvals.read_decision(signed, self._site.keys))
+            news = record.add(signed, approvals.read_decision(signed, self._site.keys))
+            if news and (verdict, words) == (APPROVE, BY_RULE):
+                record.by_rule = time.time()
         self._site.note(verdict, record, words)
         self._say(f"job {record.number}: {record.state(self.me)}")
         for name in record.proposal.job.names:
@@ -205,27 +208,7 @@ class Council:
         self._site.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         # In a thread of its own: a rule may read a large table, and the link must go on.
-        threading.Thread(target=self._consider, args=(record,), daemon=True).start()
-
-    def _consider(self, record: Record) -> None:
-        """Reject what the policy forbids, and approve what a standing rule allows."""
-        try:
-            self._site.check_policy(record.proposal)
-            columns = self._site.columns(record.proposal)
-            rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
-            if rule is not None:
-                self._approve(record, BY_RULE)
-        except DiskFull as error:
-            self._say(f"job {record.number}: {error}")
-        except InputError as error:
-            self._decide(record, REJECT, str(error))
-
-    def _by_rule(self) -> int:
-        """Jobs that were approved by rule in the last 24 hours."""
-        mine = [record.decisions.get(self.me) for record in self._book.all()]
-        decisions = [entry[1] for entry in mine if entry is not None]
-        recent = time.time() - DAY
-        return sum(one.words == BY_RULE and one.when > recent for one in decisions)
+        threading.Thread(target=self._considering.consider, args=(record,), daemon=True).start()
 
     def _on_answered(self, sender: str, signed: Signed) -> None:
         try:

@@ -44,6 +44,7 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[str, ...]
     table: str
     changed: float
+    by_rule: float = 0.0
 
 
 @dataclass
@@ -65,6 +66,8 @@ class Record:
     table: str = ""
     """Digest of this party's table when it approved."""
     changed: float = 0.0
+    by_rule: float = 0.0
+    """When a standing rule approved it here, also after it was ended; 0 if none did."""
 
     @property
     def digest(self) -> str:
@@ -185,6 +188,7 @@ class JobBook:
                 record.columns,
                 record.table,
                 changed,
+                record.by_rule,
             )
             write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
             record.changed = changed
@@ -203,4 +207,5 @@ def _load(path: Path, keys: Keys) -> Record:
         record.add(signed, read_decision(signed, keys))
     record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
     record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
+    record.by_rule = saved.by_rule
     return record
