@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from tests.node.alone import alone, kept, proposal
-from tests.node.worlds import RULE, lay_out, write_job
+from tests.node.worlds import RULE, lay_out, until, write_job
 from vertikal.node import council
+from vertikal.node.files import DiskFull
 from vertikal.node.jobs import JobBook
 
 
@@ -58,3 +59,52 @@ def test_an_approval_by_rule_counts_after_the_job_was_ended(root):
         first.by_rule -= 86401
         consider(third)
         assert third.verdict("bank") == "approve"
+
+
+def test_what_was_left_undecided_is_considered_at_the_next_start(root):
+    with alone(root) as (bank, _):
+        digest = kept(bank, proposal(root)).digest
+    with alone(root) as (bank, said):
+        bank.start()
+        record = bank.book.find(digest)
+        until(lambda: record.verdict("bank") == "approve", "approved by rule", lambda: str(said))
+        bank._stopped.set()
+
+
+def test_what_a_full_disk_kept_from_being_decided_is_considered_when_there_is_room(
+    root, monkeypatch
+):
+    with alone(root) as (bank, said):
+        record = kept(bank, proposal(root))
+        with monkeypatch.context() as patch:
+
+            def full(*_):
+                raise DiskFull("the disk of the store is full")
+
+            patch.setattr(bank.book, "save", full)
+            bank.council._considering.consider(record)
+        assert said == ["job 1 could not be considered: the disk of the store is full"]
+        assert record.verdict("bank") == ""
+        bank.council.beat()
+        until(lambda: record.verdict("bank") == "approve", "approved by rule", lambda: str(said))
+
+
+def test_an_unforeseen_error_is_told_and_the_job_stays_open(root, monkeypatch):
+    def fails(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(council, "look_at", fails)
+    with alone(root) as (bank, said):
+        record = kept(bank, proposal(root))
+        bank.council._considering.consider(record)
+        assert said == ["job 1 could not be considered: MemoryError: no room"]
+        assert record.state("bank") == "asks for your approval"
+
+
+def test_what_is_decided_is_not_considered_again(root):
+    with alone(root) as (bank, _):
+        record = kept(bank, proposal(root))
+        bank.council.reject(record.number, "no")
+        bank.council._considering.consider(record)
+        assert record.verdict("bank") == "reject"
+        assert not record.by_rule

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from vertikal.errors import InputError
+from vertikal.errors import InputError, VertikalError
 from vertikal.node.files import DiskFull
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.policy import standing_rule
@@ -38,18 +38,45 @@ class Considering:
         self._say = say
         self._one_by_one = threading.Lock()
 
+    def begin(self, records: list[Record]) -> None:
+        """Consider these jobs in a thread of its own: a rule may read a large table."""
+        if records:
+            threading.Thread(target=self._consider_all, args=(records,), daemon=True).start()
+
+    def begin_all(self) -> None:
+        """Consider what was left undecided by a crash, a full disk, or an older policy."""
+        self.begin([record for record in self._book.all() if self._is_undecided(record)])
+
+    def _consider_all(self, records: list[Record]) -> None:
+        for record in records:
+            self.consider(record)
+
     def consider(self, record: Record) -> None:
         with self._one_by_one:
             try:
-                self._site.check_policy(record.proposal)
-                columns = self._site.columns(record.proposal)
-                rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
-                if rule is not None:
-                    self._approve(record, BY_RULE)
-            except DiskFull as error:
-                self._say(f"job {record.number}: {error}")
-            except InputError as error:
-                self._reject(record, str(error))
+                if self._is_undecided(record):
+                    self._weigh(record)
+            except Exception as error:
+                # It stays open: its owner can decide, and a later start considers it again.
+                if isinstance(error, DiskFull):
+                    self._site.room.full = True
+                kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
+                self._say(f"job {record.number} could not be considered: {kind}{error}")
+
+    def _is_undecided(self, record: Record) -> bool:
+        return record.open and not record.verdict(self._site.me)
+
+    def _weigh(self, record: Record) -> None:
+        try:
+            self._site.check_policy(record.proposal)
+            columns = self._site.columns(record.proposal)
+            rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
+            if rule is not None:
+                self._approve(record, BY_RULE)
+        except DiskFull:
+            raise
+        except InputError as error:
+            self._reject(record, str(error))
 
     def _by_rule(self) -> int:
         """Jobs that were approved by rule in the last 24 hours, whatever became of them."""

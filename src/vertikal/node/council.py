@@ -9,7 +9,6 @@ all have signed exactly this job and that its own policy allows it.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable
 
@@ -174,6 +173,10 @@ class Council:
                 self._send_all(name, record)
         self._wake()
 
+    def take_up(self) -> None:
+        """Consider the jobs that wait for a decision that this party can make by itself."""
+        self._considering.begin_all()
+
     # What comes from the others.
 
     def heard(self, sender: str, message: Message) -> None:
@@ -207,8 +210,7 @@ class Council:
                 pass
         self._site.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
-        # In a thread of its own: a rule may read a large table, and the link must go on.
-        threading.Thread(target=self._considering.consider, args=(record,), daemon=True).start()
+        self._considering.begin([record])
 
     def _on_answered(self, sender: str, signed: Signed) -> None:
         try:
@@ -258,7 +260,9 @@ class Council:
 
     def beat(self) -> None:
         """Tell every peer what this party knows, and begin what can begin."""
-        full = not self._site.has_room()
+        was_full, full = self._site.room.full, not self._site.has_room()
+        if was_full and not full:
+            self.take_up()
         for name, one in self.exchange.presence().items():
             if one.up:
                 self.tell(name, Beat(__version__, time.time(), self._news_for(name), full))

@@ -69,6 +69,7 @@ class Service:
         self.exchange.start()
         self._control.start()
         self._heart.start()
+        self.council.take_up()
         if self.site.file.http is not None:
             self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
             self._endpoint.start()
