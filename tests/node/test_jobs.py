@@ -36,14 +36,14 @@ def test_a_decision_that_comes_while_another_is_looked_for():
     assert list(record.decisions) == ["lender", "bank"]
 
 
-def test_a_file_of_before_there_were_rules_is_read(tmp_path):
+def test_a_file_without_the_newer_fields_is_read(tmp_path):
     book = JobBook(tmp_path / "jobs", credentials("lender", NAMES))
     job = a_job()
     signed = approvals.propose("m", job, "lender", 60, credentials("lender", NAMES))
     book.save(book.add(signed, approvals.decode_proposal(signed)))
     path = tmp_path / "jobs" / "000001.job"
     saved = msgspec.msgpack.decode(path.read_bytes())
-    del saved["by_rule"]
+    del saved["by_rule"], saved["settled"]
     path.write_bytes(msgspec.msgpack.encode(saved))
     again = JobBook(tmp_path / "jobs", credentials("lender", NAMES)).numbered(1)
-    assert (again.digest, again.by_rule) == (signed.digest, 0.0)
+    assert (again.digest, again.by_rule, again.settled) == (signed.digest, 0.0, False)

@@ -11,12 +11,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
+from vertikal.node.beats import Joining, cut
 from vertikal.node.considering import BY_RULE, Considering
-from vertikal.node.exchange import Exchange
+from vertikal.node.exchange import MAX_CONTROL, Exchange
+from vertikal.node.files import DiskFull
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
@@ -27,6 +30,8 @@ from vertikal.version import __version__
 FRESH = 5.0
 """Seconds after which a peer's beat says nothing about now."""
 LONGEST_PAUSE = 60.0
+MOST_JOB = MAX_CONTROL - (4 << 10)
+"""Bytes of a proposal, so that it fits into a control message with names and signatures."""
 
 
 def pause(attempts: int) -> float:
@@ -55,7 +60,8 @@ class Council:
         self._considering = Considering(site, book, self._approve, self._reject, say)
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
-        self._settled: set[str] = set()
+        self._joining = Joining()
+        self._told: dict[str, dict[str, JobNews]] = {}
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
         self.exchange: Exchange
@@ -73,6 +79,11 @@ class Council:
                 )
         seen = self.look(job, name)
         signed = approvals.propose(name, job, site.me, seen.rows, site.keys)
+        if len(signed.raw) > MOST_JOB:
+            raise InputError(
+                f"job: it would take {len(signed.raw)} bytes to send, at most {MOST_JOB} are "
+                "allowed; a party whose columns are not listed brings all that it offers"
+            )
         with self._book.lock:
             record = self._book.add(signed, approvals.decode_proposal(signed))
             self._decide(record, APPROVE, "", seen)
@@ -126,14 +137,18 @@ class Council:
 
     def alive(self, record: Record) -> bool:
         """Whether something can still happen to this job, as far as this party knows."""
-        if record.digest not in self._settled and record.done and self.done_by_all(record):
-            # For good: peers stop speaking of it once they know the same.
-            self._settled.add(record.digest)
-        return record.final is None and record.digest not in self._settled
+        if not record.settled and self.done_by_all(record):
+            # For good: peers stop speaking of it once they know the same. Without room to write
+            # this down it is spoken of for longer.
+            with suppress(DiskFull), self._book.changing(record):
+                record.settled = True
+        return record.final is None and not record.settled
 
     def done_by_all(self, record: Record) -> bool:
+        if not record.done:
+            return False
         news = [self.news(name, record) for name in record.proposal.job.names if name != self.me]
-        return record.done and all(one is not None and one.done for one in news)
+        return all(one is not None and one.done for one in news)
 
     @property
     def me(self) -> str:
@@ -141,9 +156,7 @@ class Council:
 
     def news(self, peer: str, record: Record) -> JobNews | None:
         """What a peer said last about a job."""
-        entry = self.beats.get(peer)
-        jobs = entry[0].jobs if entry else ()
-        return next((one for one in jobs if one.digest == record.digest), None)
+        return self._told.get(peer, {}).get(record.digest)
 
     def _undecided(self, number: int) -> Record:
         record = self._book.numbered(number)
@@ -265,14 +278,18 @@ class Council:
             self.take_up()
         for name, one in self.exchange.presence().items():
             if one.up:
-                self.tell(name, Beat(__version__, time.time(), self._news_for(name), full))
+                try:
+                    for part in cut(Beat(__version__, time.time(), self._news_for(name), full)):
+                        self.tell(name, part)
+                except Exception as error:
+                    # The others must hear of this party all the same.
+                    self._say(f"a beat to {name} failed: {type(error).__name__}: {error}")
         for record in self._book.all():
             if record.leads(self.me) and record.final is None and record.approved_by_all:
                 self._lead(record)
 
     def _news_for(self, peer: str) -> tuple[JobNews, ...]:
-        entry = self.beats.get(peer)
-        asked = {one.digest for one in entry[0].jobs if one.alive} if entry else set()
+        asked = {one.digest for one in self._told.get(peer, {}).values() if one.alive}
         return tuple(
             JobNews(
                 record.digest,
@@ -288,12 +305,15 @@ class Council:
             and (self.alive(record) or record.digest in asked)
         )
 
-    def _on_beat(self, sender: str, beat: Beat) -> None:
+    def _on_beat(self, sender: str, part: Beat) -> None:
+        beat = self._joining.add(sender, part)
+        if beat is None:
+            return
         before = self.beats.get(sender)
         self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
+        told = self._told[sender] = {one.digest: one for one in beat.jobs}
         if before is None or (before[0].jobs, before[0].full) != (beat.jobs, beat.full):
             self._wake()
-        told = {one.digest: one for one in beat.jobs}
         for record in self._book.all():
             if sender not in record.proposal.job.parties:
                 continue

@@ -45,6 +45,7 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     table: str
     changed: float
     by_rule: float = 0.0
+    settled: bool = False
 
 
 @dataclass
@@ -68,6 +69,8 @@ class Record:
     changed: float = 0.0
     by_rule: float = 0.0
     """When a standing rule approved it here, also after it was ended; 0 if none did."""
+    settled: bool = False
+    """Whether all parties are done, as far as this one heard: nobody need speak of it any more."""
 
     @property
     def digest(self) -> str:
@@ -189,6 +192,7 @@ class JobBook:
                 record.table,
                 changed,
                 record.by_rule,
+                record.settled,
             )
             write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
             record.changed = changed
@@ -207,5 +211,5 @@ def _load(path: Path, keys: Keys) -> Record:
         record.add(signed, read_decision(signed, keys))
     record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
     record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
-    record.by_rule = saved.by_rule
+    record.by_rule, record.settled = saved.by_rule, saved.settled
     return record
