@@ -118,3 +118,13 @@ def test_what_is_settled_is_on_disk(root):
         record.done = record.settled = True
         bank.book.save(record)
         assert JobBook(bank.site.store / "jobs", bank.site.keys).numbered(1).settled
+
+
+def test_a_party_that_has_left_is_missing(root):
+    for name in ("lender", "bank"):
+        path = root / name / "federation.toml"
+        entries = path.read_text().split("[[")
+        path.write_text("[[".join(one for one in entries if 'name = "shop"' not in one))
+    with alone(root) as (bank, _):
+        record = kept(bank, proposal(root))
+        assert "shop is not in the federation file any more" in bank.council.missing(record)

@@ -182,3 +182,11 @@ def test_a_peer_that_refused_is_dialled_again_and_its_words_are_kept(bank):
 def test_control_messages_are_bounded(bank):
     with pytest.raises(WireError, match="at most"):
         bank[0].tell("shop", b"x" * (MAX_CONTROL + 1))
+
+
+def test_nothing_is_sent_to_who_is_not_in_the_federation_any_more(bank):
+    exchange, link, _ = bank
+    exchange.tell("zoe", b"x")
+    assert not link.outbox._urgent
+    exchange.tell("shop", b"x")
+    assert len(link.outbox._urgent) == 1

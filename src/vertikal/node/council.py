@@ -359,7 +359,9 @@ class Council:
             if name == self.me:
                 continue
             entry = self.beats.get(name)
-            if not presence[name].up or entry is None:
+            if name not in presence:
+                found.append(f"{name} is not in the federation file any more")
+            elif not presence[name].up or entry is None:
                 since = time.monotonic() - presence[name].changed if presence[name].changed else 0
                 told = f" ({presence[name].fault})" if presence[name].fault else ""
                 found.append(f"{name} is not connected, since {since:.0f} s{told}")

@@ -186,6 +186,9 @@ class Exchange:
         self._send(to, CONTROL, bytes(8), message, urgent=True)
 
     def _send(self, to: str, kind: int, run: bytes, body: bytes, *, urgent: bool) -> None:
+        if to not in self._presence:
+            # A member that has left: the relay would refuse the link of who still speaks to it.
+            return
         with self._lock:
             link = self._links.get(to if to in self._direct else self.relay)
         if link is not None:

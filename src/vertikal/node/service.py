@@ -46,7 +46,7 @@ class Service:
         self.site = Site(path, passphrase)
         self.me = self.site.me
         self._say = say
-        self.book = JobBook(self.site.store / "jobs", self.site.keys)
+        self.book = JobBook(self.site.store / "jobs", self.site.keys, say)
         self._runs: dict[str, Run] = {}
         self._news = threading.Event()
         self.council = Council(
