@@ -172,8 +172,7 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
     lender, bank = world["lender"], world["bank"]
     lender.site.models.delete("credit")
     record = world.record("lender", digest)
-    record.done = False
-    lender.council._settled.clear()
+    record.done = record.settled = False
     before = opened.passes
     until(lambda: any("has finished this job" in line for line in world.said["bank"]), "refuses")
     assert opened.passes == before

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+import threading
 
 import pytest
 
 from vertikal.errors import InputError
+from vertikal.node import control
 from vertikal.node.control import SOCKET, ControlServer, ask
 from vertikal.node.files import private_folder
 
@@ -66,3 +69,42 @@ def test_a_store_deep_below(tmp_path):
         server.stop()
     with pytest.raises(InputError, match="does not run"):
         ask(store, "echo")
+
+
+class Short:
+    """A socket for which there are no open files left, twice."""
+
+    def __init__(self, real):
+        self._real = real
+        self.failures = 2
+
+    def accept(self):
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self._real.accept()
+
+    def close(self):
+        self._real.close()
+
+
+def test_a_want_of_open_files_or_threads_passes(tmp_path, monkeypatch):
+    store = private_folder(tmp_path / "store")
+    server = ControlServer(store, lambda request: "there")
+    short = server._socket = Short(server._socket)
+    monkeypatch.setattr(control, "PAUSE", 0.01)
+    server.start()
+    try:
+        assert ask(store, "echo") == "there"
+        assert not short.failures
+        with monkeypatch.context() as patch:
+
+            def start(self):
+                raise RuntimeError("can't start new thread")
+
+            patch.setattr(threading.Thread, "start", start)
+            with pytest.raises(InputError, match="broke off"):
+                ask(store, "echo")
+        assert ask(store, "echo") == "there"
+    finally:
+        server.stop()

@@ -182,3 +182,50 @@ def test_a_peer_that_refused_is_dialled_again_and_its_words_are_kept(bank):
 def test_control_messages_are_bounded(bank):
     with pytest.raises(WireError, match="at most"):
         bank[0].tell("shop", b"x" * (MAX_CONTROL + 1))
+
+
+def test_nothing_is_sent_to_who_is_not_in_the_federation_any_more(bank):
+    exchange, link, _ = bank
+    exchange.tell("zoe", b"x")
+    assert not link.outbox._urgent
+    exchange.tell("shop", b"x")
+    assert len(link.outbox._urgent) == 1
+
+
+def overtaken(exchange, monkeypatch, new):
+    """Another thread is quicker between the end of a link and the word of it."""
+    present = exchange._present
+
+    def late(*arguments, **options):
+        monkeypatch.setattr(exchange, "_present", present)
+        exchange.link_up(new)
+        if new.peer == exchange.relay:
+            exchange.arrived(notice("shop", True), new)
+        present(*arguments, **options)
+
+    monkeypatch.setattr(exchange, "_present", late)
+
+
+def test_the_end_of_an_old_link_that_is_told_late_does_not_hide_the_new_one(lender, monkeypatch):
+    old, new, other = Link("bank", False), Link("bank", False), Link("shop", False)
+    run = Heard()
+    lender.link_up(old)
+    lender.link_up(other)
+    lender.attach(run)
+    overtaken(lender, monkeypatch, new)
+    lender.link_down(old)
+    assert lender.is_up("bank")
+    assert run.told == [("up", "bank")]
+    told = [msgspec.msgpack.decode(raw[HEAD.size :]) for raw in other.outbox._urgent]
+    assert [one["up"] for one in told if one["party"] == "bank"] == [True, True]
+    lender.link_down(new)
+    assert not lender.is_up("bank")
+
+
+def test_nor_does_it_hide_those_behind_the_relay(bank, monkeypatch):
+    exchange, old, _ = bank
+    exchange.arrived(notice("shop", True), old)
+    overtaken(exchange, monkeypatch, Link("lender", True))
+    exchange.link_down(old)
+    assert exchange.is_up("lender")
+    assert exchange.is_up("shop")

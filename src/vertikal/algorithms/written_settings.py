@@ -9,6 +9,7 @@ from typing import Any
 from vertikal.errors import InputError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+MOST_BYTES = 2**63 - 1
 
 
 def plainly(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,13 +29,15 @@ def automatic_bits(feature_map: object) -> int:
 
 def parse_bytes(text: object) -> int | None:
     """A number of bytes, from a whole number or a text such as ``"500MB"`` or ``"2 GB"``."""
-    if text is None or (isinstance(text, int) and not isinstance(text, bool)):
-        if isinstance(text, int) and text < 1:
-            raise InputError.of("memory", "a positive number of bytes, '2GB', or None", text)
-        return text
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", str(text).lower())
-    if not isinstance(text, str) or match is None or float(match[1]) <= 0:
-        raise InputError.of(
-            "memory", "a positive number of bytes, a text like '2GB', or None", text
-        )
-    return int(float(match[1]) * _UNITS[match[2]])
+    if text is None:
+        return None
+    size: float = 0
+    if isinstance(text, int) and not isinstance(text, bool):
+        size = text
+    elif isinstance(text, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
+        size = float(match[1]) * _UNITS[match[2]] if match else 0
+    if not 1 <= size <= MOST_BYTES:
+        allowed = "a positive number of bytes below 2^63, a text like '2GB', or None"
+        raise InputError.of("memory", allowed, text)
+    return int(size)

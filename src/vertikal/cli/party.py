@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -58,6 +59,8 @@ def passphrase() -> bytes | None:
 
 
 def _say(words: str) -> None:
-    # One write per line, so that the lines of several threads stay whole.
-    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
-    sys.stdout.flush()
+    # One write per line, so that the lines of several threads stay whole. Where nobody reads any
+    # more, or the disk is full, the service goes on without words.
+    with suppress(OSError, ValueError):
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
+        sys.stdout.flush()

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -151,6 +153,12 @@ class Owner(Protocol):
     def restarted(self, name: str) -> MeshError: ...
 
 
+def _show_defect() -> None:
+    """The traceback of the error at hand, where there is still somewhere to write it."""
+    with suppress(OSError, ValueError):
+        traceback.print_exc()
+
+
 class Listener:
     """Accepts links."""
 
@@ -212,15 +220,25 @@ class Listener:
                 # Nonsense ends the link of who sent it; the party goes on serving the others.
                 pass
             finally:
-                self._owner.link_down(link)
-                link.close()
+                self._drop(link)
 
         yield msgspec.msgpack.encode(self._owner.greeting)
-        self._owner.link_up(link)
-        threading.Thread(
-            target=read, name=f"{self._owner.me} reads {link.peer}", daemon=True
-        ).start()
+        try:
+            self._owner.link_up(link)
+            threading.Thread(
+                target=read, name=f"{self._owner.me} reads {link.peer}", daemon=True
+            ).start()
+        except Exception:
+            # Nobody would read from it: the peer sees it end and dials again.
+            self._drop(link)
+            raise
         yield from link.outbox
+
+    def _drop(self, link: Link) -> None:
+        try:
+            self._owner.link_down(link)
+        finally:
+            link.close()
 
 
 class Dialler:
@@ -252,21 +270,37 @@ class Dialler:
         pause, failures = RETRY[0], 0
         while not self._stopped.is_set():
             began = time.monotonic()
-            with self._channel() as channel:
-                refusal = self._talk(channel)
+            refusal = self._attempt(failures + 1)
             if refusal is not None:
-                self._owner.blame(self._peer, refusal)
-                return
+                try:
+                    self._owner.blame(self._peer, refusal)
+                    return
+                except Exception:
+                    # Who cannot be told does not dial again either: this thread goes on.
+                    _show_defect()
             if time.monotonic() - began > RETRY[1]:
                 pause, failures = RETRY[0], 0
             failures += 1
-            if not (failures % EXPLAIN_AFTER or self._session or self._plaintext):
-                reason = self._security.explain(self._address, self._peer)
-                if isinstance(reason, MeshError):
-                    self._owner.blame(self._peer, type(reason)(f"{self._owner.me}: {reason}"))
-                    return
             self._stopped.wait(pause)
             pause = min(RETRY[1], 2 * pause)
+
+    def _attempt(self, number: int) -> MeshError | None:
+        """One link, and after some that failed the reason; the error that ends this dialler."""
+        try:
+            with self._channel() as channel:
+                refusal = self._talk(channel)
+            if refusal is None and not (number % EXPLAIN_AFTER or self._session or self._plaintext):
+                reason = self._security.explain(self._address, self._peer)
+                if isinstance(reason, MeshError):
+                    refusal = type(reason)(f"{self._owner.me}: {reason}")
+            return refusal
+        except Exception as error:
+            # A defect in what a packet led to ends its link, never the dialling.
+            _show_defect()
+            return MeshError(
+                f"{self._owner.me}: the link to {self._peer} failed here: "
+                f"{type(error).__name__}: {error}"
+            )
 
     def _channel(self) -> grpc.Channel:
         if self._plaintext:
@@ -301,8 +335,10 @@ class Dialler:
         except grpc.RpcError as error:
             return self._refusal(error)
         finally:
-            self._owner.link_down(link)
-            link.close()
+            try:
+                self._owner.link_down(link)
+            finally:
+                link.close()
         return None
 
     def _refusal(self, error: grpc.RpcError) -> MeshError | None:

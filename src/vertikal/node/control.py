@@ -25,6 +25,9 @@ MAX_REQUEST = 64 << 20
 _ANSWER = 600.0
 """Seconds that a command waits for its answer."""
 
+PAUSE = 0.2
+"""Seconds after a connection that could not be accepted."""
+
 
 class ControlServer:
     """Answers requests, each connection in a thread of its own."""
@@ -38,22 +41,30 @@ class ControlServer:
             self._socket.bind(name)
         os.chmod(self._path, 0o600)
         self._socket.listen(16)
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._accept, name="control", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
+        self._stopped.set()
         self._socket.close()
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 connection, _ = self._socket.accept()
             except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+                # Too many open files, most likely: the owner must get in again once there are less.
+                self._stopped.wait(PAUSE)
+                continue
+            try:
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            except RuntimeError:
+                # No thread to be had: who asks is told by the end of the connection.
+                connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):

@@ -9,9 +9,9 @@ all have signed exactly this job and that its own policy allows it.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -19,23 +19,23 @@ from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.mesh.wire import MAX_NAME
 from vertikal.node import approvals
 from vertikal.node.approvals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
-from vertikal.node.exchange import Exchange
+from vertikal.node.beats import Joining, cut
+from vertikal.node.considering import BY_RULE, Considering
+from vertikal.node.exchange import MAX_CONTROL, Exchange
 from vertikal.node.files import DiskFull
 from vertikal.node.job import Job
 from vertikal.node.jobs import JobBook, Record
 from vertikal.node.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
 from vertikal.node.offers import Seen, look_at
-from vertikal.node.policy import standing_rule
 from vertikal.node.printable import printable
-from vertikal.node.public_words import Told, public_words
 from vertikal.node.site import Site
 from vertikal.version import __version__
 
 FRESH = 5.0
 """Seconds after which a peer's beat says nothing about now."""
-DAY = 86400.0
-BY_RULE = "by a standing rule"
 LONGEST_PAUSE = 60.0
+MOST_JOB = MAX_CONTROL - (4 << 10)
+"""Bytes of a proposal, so that it fits into a control message with names and signatures."""
 
 
 def pause(attempts: int) -> float:
@@ -61,9 +61,11 @@ class Council:
         self._begin = begin
         self._say = say
         self._wake = wake
+        self._considering = Considering(site, book, self._approve, self._reject, say)
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
-        self._settled: set[str] = set()
+        self._joining = Joining()
+        self._told: dict[str, dict[str, JobNews]] = {}
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
         self.exchange: Exchange
@@ -81,6 +83,11 @@ class Council:
                 )
         seen = self.look(job, name)
         signed = approvals.propose(name, job, site.me, seen.rows, site.keys)
+        if len(signed.raw) > MOST_JOB:
+            raise InputError(
+                f"job: it would take {len(signed.raw)} bytes to send, at most {MOST_JOB} are "
+                "allowed; a party whose columns are not listed brings all that it offers"
+            )
         with self._book.lock:
             record = self._book.add(signed, approvals.decode_proposal(signed))
             self._decide(record, APPROVE, "", seen)
@@ -112,7 +119,7 @@ class Council:
 
     def reject(self, number: int, words: str) -> Record:
         record = self._undecided(number)
-        self._decide(record, REJECT, words)
+        self._reject(record, words)
         return record
 
     def cancel(self, number: int, words: str) -> Record:
@@ -132,14 +139,18 @@ class Council:
 
     def alive(self, record: Record) -> bool:
         """Whether something can still happen to this job, as far as this party knows."""
-        if record.digest not in self._settled and record.done and self.done_by_all(record):
-            # For good: peers stop speaking of it once they know the same.
-            self._settled.add(record.digest)
-        return record.final is None and record.digest not in self._settled
+        if not record.settled and self.done_by_all(record):
+            # For good: peers stop speaking of it once they know the same. Without room to write
+            # this down it is spoken of for longer.
+            with suppress(DiskFull), self._book.changing(record):
+                record.settled = True
+        return record.final is None and not record.settled
 
     def done_by_all(self, record: Record) -> bool:
+        if not record.done:
+            return False
         news = [self.news(name, record) for name in record.proposal.job.names if name != self.me]
-        return record.done and all(one is not None and one.done for one in news)
+        return all(one is not None and one.done for one in news)
 
     @property
     def me(self) -> str:
@@ -147,9 +158,7 @@ class Council:
 
     def news(self, peer: str, record: Record) -> JobNews | None:
         """What a peer said last about a job."""
-        entry = self.beats.get(peer)
-        jobs = entry[0].jobs if entry else ()
-        return next((one for one in jobs if one.digest == record.digest), None)
+        return self._told.get(peer, {}).get(record.digest)
 
     def _undecided(self, number: int) -> Record:
         record = self._book.numbered(number)
@@ -161,18 +170,27 @@ class Council:
         self._site.check_policy(record.proposal)
         self._decide(record, APPROVE, words, look_at(self._site, record.proposal))
 
+    def _reject(self, record: Record, words: str) -> None:
+        self._decide(record, REJECT, words)
+
     def _decide(self, record: Record, verdict: str, words: str, seen: Seen | None = None) -> None:
         signed = approvals.decide(record.digest, self.me, verdict, words, self._site.keys)
         with self._book.changing(record):
             if seen is not None:
                 record.columns, record.table = seen.columns, seen.digest
-            record.add(signed, approvals.read_decision(signed, self._site.keys))
+            news = record.add(signed, approvals.read_decision(signed, self._site.keys))
+            if news and (verdict, words) == (APPROVE, BY_RULE):
+                record.by_rule = time.time()
         self._site.note(verdict, record, words)
         self._say(f"job {record.number}: {record.state(self.me)}")
         for name in record.proposal.job.names:
             if name != self.me:
                 self._send_all(name, record)
         self._wake()
+
+    def take_up(self) -> None:
+        """Consider the jobs that wait for a decision that this party can make by itself."""
+        self._considering.begin_all()
 
     # What comes from the others.
 
@@ -208,30 +226,7 @@ class Council:
                 pass
         self._site.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
-        # In a thread of its own: a rule may read a large table, and the link must go on.
-        threading.Thread(target=self._consider, args=(record,), daemon=True).start()
-
-    def _consider(self, record: Record) -> None:
-        """Reject what the policy forbids, and approve what a standing rule allows."""
-        try:
-            self._site.check_policy(record.proposal)
-            columns = self._site.columns(record.proposal)
-            rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
-            if rule is not None:
-                self._approve(record, BY_RULE)
-        except DiskFull as error:
-            self._say(f"job {record.number}: {error}")
-        except InputError as error:
-            with self._book.lock:
-                record.words = "" if isinstance(error, Told) else str(error)
-                self._decide(record, REJECT, public_words(self.me, error))
-
-    def _by_rule(self) -> int:
-        """Jobs that were approved by rule in the last 24 hours."""
-        mine = [record.decisions.get(self.me) for record in self._book.all()]
-        decisions = [entry[1] for entry in mine if entry is not None]
-        recent = time.time() - DAY
-        return sum(one.words == BY_RULE and one.when > recent for one in decisions)
+        self._considering.begin([record])
 
     def _on_answered(self, sender: str, signed: Signed) -> None:
         try:
@@ -281,17 +276,23 @@ class Council:
 
     def beat(self) -> None:
         """Tell every peer what this party knows, and begin what can begin."""
-        full = not self._site.has_room()
+        was_full, full = self._site.room.full, not self._site.has_room()
+        if was_full and not full:
+            self.take_up()
         for name, one in self.exchange.presence().items():
             if one.up:
-                self.tell(name, Beat(__version__, time.time(), self._news_for(name), full))
+                try:
+                    for part in cut(Beat(__version__, time.time(), self._news_for(name), full)):
+                        self.tell(name, part)
+                except Exception as error:
+                    # The others must hear of this party all the same.
+                    self._say(f"a beat to {name} failed: {type(error).__name__}: {error}")
         for record in self._book.all():
             if record.leads(self.me) and record.final is None and record.approved_by_all:
                 self._lead(record)
 
     def _news_for(self, peer: str) -> tuple[JobNews, ...]:
-        entry = self.beats.get(peer)
-        asked = {one.digest for one in entry[0].jobs if one.alive} if entry else set()
+        asked = {one.digest for one in self._told.get(peer, {}).values() if one.alive}
         return tuple(
             JobNews(
                 record.digest,
@@ -307,13 +308,16 @@ class Council:
             and (self.alive(record) or record.digest in asked)
         )
 
-    def _on_beat(self, sender: str, beat: Beat) -> None:
+    def _on_beat(self, sender: str, part: Beat) -> None:
+        beat = self._joining.add(sender, part)
+        if beat is None:
+            return
         beat = msgspec.structs.replace(beat, version=printable(beat.version)[:MAX_NAME])
         before = self.beats.get(sender)
         self.beats[sender] = (beat, time.monotonic(), beat.time - time.time())
+        told = self._told[sender] = {one.digest: one for one in beat.jobs}
         if before is None or (before[0].jobs, before[0].full) != (beat.jobs, beat.full):
             self._wake()
-        told = {one.digest: one for one in beat.jobs}
         for record in self._book.all():
             if sender not in record.proposal.job.parties:
                 continue

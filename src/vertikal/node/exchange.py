@@ -186,6 +186,9 @@ class Exchange:
         self._send(to, CONTROL, bytes(8), message, urgent=True)
 
     def _send(self, to: str, kind: int, run: bytes, body: bytes, *, urgent: bool) -> None:
+        if to not in self._presence:
+            # A member that has left: the relay would refuse the link of who still speaks to it.
+            return
         with self._lock:
             link = self._links.get(to if to in self._direct else self.relay)
         if link is not None:
@@ -243,12 +246,13 @@ class Exchange:
             if self._links.get(link.peer) is not link:
                 return
             del self._links[link.peer]
-        self._present(link.peer, False, b"")
+        self._present(link.peer, False, b"", lost=link.peer)
         if link.peer == self.relay:
             for name in self.relayed(self.parties):
-                self._present(name, False, b"")
-        if self.me == self.relay:
-            self._announce(link.peer, False, b"")
+                self._present(name, False, b"", lost=link.peer)
+        with self._lock:
+            if self.me == self.relay and link.peer not in self._links:
+                self._announce(link.peer, False, b"")
 
     def arrived(self, raw: bytes, link: Link) -> None:
         """A parcel came over this link: for me, or to be passed on. WireError for nonsense."""
@@ -322,9 +326,13 @@ class Exchange:
         if notice.party in self._presence and notice.party not in self._direct:
             self._present(notice.party, notice.up, notice.session)
 
-    def _present(self, name: str, up: bool, session: bytes) -> None:
+    def _present(self, name: str, up: bool, session: bytes, lost: str = "") -> None:
+        """Note that a party can be reached, or that it cannot since the link to ``lost`` ended."""
         now = time.monotonic()
         with self._lock:
+            if lost in self._links:
+                # The end of an older link, told late: the newer one stands.
+                return
             one = self._presence[name]
             if one.up == up and (not up or one.session == session):
                 restarted = False

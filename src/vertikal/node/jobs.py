@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from vertikal.errors import InputError
+from vertikal.errors import InputError, VertikalError
 from vertikal.node.approvals import (
     APPROVE,
     CANCEL,
@@ -29,8 +29,9 @@ from vertikal.node.approvals import (
     read_decision,
 )
 from vertikal.node.files import private_folder, write_whole
-from vertikal.records import from_msgpack
+from vertikal.records import from_msgpack, msgpack_reader
 
+_read_decision = msgpack_reader(Decision)
 _SAID = {REJECT: "rejected", CANCEL: "cancelled"}
 
 
@@ -44,6 +45,8 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[str, ...]
     table: str
     changed: float
+    by_rule: float = 0.0
+    settled: bool = False
 
 
 @dataclass
@@ -65,6 +68,10 @@ class Record:
     table: str = ""
     """Digest of this party's table when it approved."""
     changed: float = 0.0
+    by_rule: float = 0.0
+    """When a standing rule approved it here, also after it was ended; 0 if none did."""
+    settled: bool = False
+    """Whether all parties are done, as far as this one heard: nobody need speak of it any more."""
 
     @property
     def digest(self) -> str:
@@ -80,7 +87,8 @@ class Record:
     @property
     def final(self) -> Decision | None:
         """The decision that ended the job, if one did."""
-        for _, decision in self.decisions.values():
+        # A copy: another thread may take a decision in meanwhile.
+        for _, decision in list(self.decisions.values()):
             if decision.verdict in FINAL:
                 return decision
         return None
@@ -127,13 +135,21 @@ class Record:
 class JobBook:
     """All records of one party; every change is on disk before it is acted on."""
 
-    def __init__(self, folder: Path, keys: Keys) -> None:
+    def __init__(self, folder: Path, keys: Keys, say: Callable[[str], None] = print) -> None:
         self._folder = private_folder(folder)
         self.lock = threading.RLock()
         self._records: dict[str, Record] = {}
+        self._last = 0
         for path in sorted(folder.glob("*.job")):
-            record = _load(path, keys)
-            self._records[record.digest] = record
+            # The number of a file that cannot be read is not given to another job.
+            self._last = max(self._last, int(path.stem) if path.stem.isdecimal() else 0)
+            try:
+                record = _load(path, keys, say)
+            except Exception as error:
+                # One job is lost to this party; all others must go on.
+                say(f"job file {path.name!r} of the store is damaged and left aside: {error}")
+            else:
+                self._records[record.digest] = record
 
     def all(self) -> list[Record]:
         with self.lock:
@@ -152,8 +168,8 @@ class JobBook:
     def add(self, signed: Signed, proposal: Proposal) -> Record:
         """A new record with the next number; not saved before the first `changing` of it."""
         with self.lock:
-            number = max((record.number for record in self._records.values()), default=0) + 1
-            record = Record(number, signed, proposal)
+            numbers = (record.number for record in self._records.values())
+            record = Record(max(self._last, *numbers, 0) + 1, signed, proposal)
             self._records[record.digest] = record
             return record
 
@@ -184,22 +200,32 @@ class JobBook:
                 record.columns,
                 record.table,
                 changed,
+                record.by_rule,
+                record.settled,
             )
             write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
             record.changed = changed
 
 
-def _load(path: Path, keys: Keys) -> Record:
-    """A record from its file; signatures are checked again, since a disk is not to be trusted."""
-    try:
-        saved = from_msgpack(path.read_bytes(), _Saved)
-    except (OSError, msgspec.DecodeError, ValueError) as error:
-        raise InputError(
-            f"job file {path.name!r} of the store is damaged ({error}); move it away"
-        ) from None
+def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> Record:
+    """A record from its file.
+
+    As long as a decision counts, its signature is checked again by the certificates of today. What
+    has ended stays as it was, also when members have left or renewed their keys since.
+    """
+    saved = from_msgpack(path.read_bytes(), _Saved)
     record = Record(saved.number, saved.proposal, decode_proposal(saved.proposal))
-    for signed in saved.decisions.values():
-        record.add(signed, read_decision(signed, keys))
+    decisions = [(signed, _read_decision(signed.raw)) for signed in saved.decisions.values()]
+    over = saved.done or any(decision.verdict in FINAL for _, decision in decisions)
+    for signed, decision in decisions:
+        try:
+            record.add(signed, decision if over else read_decision(signed, keys))
+        except VertikalError as error:
+            say(
+                f"job {record.number}: the decision of {decision.party} does not count any more, "
+                f"and has to be made again: {error}"
+            )
     record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
     record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
+    record.by_rule, record.settled = saved.by_rule, saved.settled
     return record

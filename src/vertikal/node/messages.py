@@ -30,16 +30,19 @@ class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     alive: bool
 
 
-class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, omit_defaults=True):
     """I am here, at this time by my clock, and these are our common jobs.
 
-    ``full`` says that the disk of my store is: no run begins until it has room.
+    ``full`` says that the disk of my store is: no run begins until it has room. News of very many
+    jobs come in several ``parts``.
     """
 
     version: str
     time: float
     jobs: tuple[JobNews, ...] = ()
     full: bool = False
+    part: int = 0
+    parts: int = 1
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):

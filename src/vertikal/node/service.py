@@ -48,7 +48,7 @@ class Service:
         self.site = Site(path, passphrase)
         self.me = self.site.me
         self._terminal = say
-        self.book = JobBook(self.site.store / "jobs", self.site.keys)
+        self.book = JobBook(self.site.store / "jobs", self.site.keys, self._say)
         self._runs: dict[str, Run] = {}
         self._news = threading.Event()
         self.council = Council(
@@ -71,6 +71,7 @@ class Service:
         self.exchange.start()
         self._control.start()
         self._heart.start()
+        self.council.take_up()
         if self.site.file.http is not None:
             self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
             self._endpoint.start()
@@ -237,10 +238,15 @@ class Service:
 
     def _begin(self, record: Record) -> None:
         self.site.note("run begins", record, f"attempt {record.attempt}")
+        self._say(f"job {record.number}: run {record.attempt} begins")
         run = Run(self.site, self.exchange, record, self._ended)
         self._runs[record.digest] = run
-        self._say(f"job {record.number}: run {record.attempt} begins")
-        run.start()
+        try:
+            run.start()
+        except BaseException:
+            # What does not run is not running, or it would never be begun again.
+            self._runs.pop(record.digest, None)
+            raise
 
     def _ended(self, run: Run, error: BaseException | None) -> None:
         record = run.record
@@ -293,16 +299,18 @@ class Service:
 
     def _on_control(self, sender: str, packed: bytes) -> None:
         try:
-            message = unpack(sender, self.me, packed, self.site.keys)
-        except (WireError, IdentityError) as error:
-            self.site.note_refusal(sender, str(error))
-            return
-        try:
+            try:
+                message = unpack(sender, self.me, packed, self.site.keys)
+            except (WireError, IdentityError) as error:
+                self.site.note_refusal(sender, str(error))
+                return
             self._take_in(sender, message)
-        except VertikalError as error:
-            # A full disk, most likely: the sender's next beats bring what was missed.
+        except Exception as error:
+            # A full disk, most likely: the sender's next beats bring what was missed. Whatever it
+            # is, no message may end the link that it came over.
             self._mind_room(error)
-            self._say(f"a message of {sender} was not taken in: {error}")
+            kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
+            self._say(f"a message of {sender} was not taken in: {kind}{error}")
 
     def _take_in(self, sender: str, message: Message) -> None:
         if isinstance(message, Serve):

@@ -1,0 +1,48 @@
+"""One party's service that is not started: its messages come by hand, its threads do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vertikal.node import approvals
+from vertikal.node.approvals import Signed
+from vertikal.node.federation import FederationFile
+from vertikal.node.job import Job
+from vertikal.node.jobs import Record
+from vertikal.node.service import Service
+from vertikal.secure.credentials import Credentials
+from vertikal.secure.identity import Identity
+
+
+@contextmanager
+def alone(root: Path, name: str = "bank") -> Iterator[tuple[Service, list[str]]]:
+    """The service, and what it said."""
+    said: list[str] = []
+    service = Service(root / name / "party.toml", said.append)
+    try:
+        yield service, said
+    finally:
+        service._control.stop()
+        service.exchange.stop()
+        service.site.close()
+
+
+def keys_of(root: Path, name: str) -> Credentials:
+    folder = root / name
+    identity = Identity.load(folder / f"{name}.key", folder / f"{name}.crt")
+    return FederationFile.load(folder / "federation.toml").credentials(identity)
+
+
+def proposal(root: Path, name: str = "credit") -> Signed:
+    """The lender's job, signed by it."""
+    job = Job.load(root / "lender" / "credit.toml")
+    return approvals.propose(name, job, "lender", 60, keys_of(root, "lender"))
+
+
+def kept(service: Service, signed: Signed) -> Record:
+    """A proposal on the service's disk that it has not decided about."""
+    record = service.book.add(signed, approvals.decode_proposal(signed))
+    service.book.save(record)
+    return record
