@@ -1,13 +1,17 @@
-"""Links whose owner fails: the link ends, is told of, and is dialled again."""
+"""Links whose owner fails or whose connection is dead: they end, and are dialled again."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 
 from tests.conformance.networks import credentials, free_port
+from tests.conformance.proxy import Proxy
 from vertikal.errors import MeshError
+from vertikal.mesh import network_links
 from vertikal.mesh.network_links import Dialler, Greeting, Listener
 
 SECONDS = 20.0
@@ -55,6 +59,22 @@ class Owner:
 
     def links(self, what):
         return [argument for told, argument in self.told if told == what]
+
+
+class Freezing:
+    """Lets everything pass until it is told to hold the connections that there are."""
+
+    def __init__(self):
+        self.seen = set()
+        self.frozen = set()
+        self.ended = threading.Event()
+
+    def __call__(self, piece):
+        me = threading.get_ident()
+        self.seen.add(me)
+        if me in self.frozen:
+            self.ended.wait(300.0)
+        return piece
 
 
 @pytest.fixture
@@ -118,7 +138,96 @@ def test_a_listening_owner_that_fails_gets_another_link(pair):
     first, second = a.links("up")
     assert a.links("down")[0] is first
     assert list(first.outbox) == []
-    b.up.acquire(timeout=SECONDS)
-    b.links("up")[-1].outbox.put(b"x", urgent=True)
-    assert a.heard.wait(SECONDS)
-    assert a.links("arrived") == [second]
+    for _ in range(100):
+        # The dialling end may hear of its own new link a little later.
+        b.links("up")[-1].outbox.put(b"x", urgent=True)
+        if a.heard.wait(0.1):
+            break
+    assert a.links("arrived")[0] is second
+
+
+def test_dead_connections_are_noticed_within_a_minute():
+    options = dict(network_links.OPTIONS)
+    every, answer = options["grpc.keepalive_time_ms"], options["grpc.keepalive_timeout_ms"]
+    # The silence of a whole interval has to pass, which may have begun just before.
+    assert 2 * every + answer < 60_000
+    assert options["grpc.http2.ping_timeout_ms"] == answer
+    assert options["grpc.keepalive_permit_without_calls"] == 1
+    assert options["grpc.http2.max_pings_without_data"] == 0
+    # Otherwise the listening end hangs up on one that pings as often as it is told to.
+    assert options["grpc.http2.min_ping_interval_without_data_ms"] < every
+
+
+@pytest.mark.slow
+def test_a_connection_that_died_without_a_word_is_dialled_again():
+    a, b, freezing = Owner("a"), Owner("b"), Freezing()
+    port = free_port()
+    listener = Listener(a, f"127.0.0.1:{port}", credentials("a", "ab"), plaintext=True)
+    proxy = Proxy(port, spoil=freezing)
+    address = f"127.0.0.1:{proxy.port}"
+    dialler = Dialler(b, "a", address, credentials("b", "ab"), plaintext=True)
+    listener.start()
+    dialler.start()
+    try:
+        assert b.up.acquire(timeout=SECONDS)
+        freezing.frozen = set(freezing.seen)
+        assert b.up.acquire(timeout=55.0)
+        first, second = b.links("up")
+        assert b.links("down") == [first]
+        second.outbox.put(b"x", urgent=True)
+        assert a.heard.wait(SECONDS)
+    finally:
+        freezing.ended.set()
+        dialler._stopped.set()
+        for link in (*b.links("up"), *a.links("up")):
+            link.close()
+        dialler.stop()
+        listener.stop()
+        proxy.close()
+
+
+def test_a_listening_party_that_never_greets_is_dialled_again(monkeypatch):
+    monkeypatch.setattr(network_links, "GREETING", 0.1)
+    calls = threading.Semaphore(0)
+    ended = threading.Event()
+
+    def mute(requests, context):
+        calls.release()
+        ended.wait(SECONDS)
+        yield b""
+
+    server = grpc.server(ThreadPoolExecutor(8))
+    handler = grpc.stream_stream_rpc_method_handler(mute)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("vertikal.Mesh", {"Link": handler}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    b = Owner("b")
+    dialler = Dialler(b, "a", f"127.0.0.1:{port}", credentials("b", "ab"), plaintext=True)
+    dialler.start()
+    try:
+        for _ in range(3):
+            assert calls.acquire(timeout=SECONDS)
+        assert not b.blamed.is_set()
+    finally:
+        ended.set()
+        dialler.stop()
+        server.stop(0)
+
+
+def test_who_dials_and_never_greets_is_let_go(pair, monkeypatch):
+    monkeypatch.setattr(network_links, "GREETING", 0.1)
+    _, _, dialler = pair
+    dialler.start()
+    silence = threading.Event()
+
+    def nothing():
+        silence.wait(SECONDS)
+        yield from ()
+
+    with grpc.insecure_channel(dialler._address) as channel:
+        stream = channel.stream_stream("/vertikal.Mesh/Link")(nothing())
+        with pytest.raises(grpc.RpcError):
+            next(stream)
+    silence.set()

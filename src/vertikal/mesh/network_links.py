@@ -41,6 +41,14 @@ FLUSH = 1.0
 """Seconds that a link has at the end to deliver what lies ready."""
 EXPLAIN_AFTER = 3
 """Failed attempts after which TLS itself is asked for the reason."""
+GREETING = 20.0
+"""Seconds that the other end of a new stream has to say who it is."""
+PING = (10.0, 30.0)
+"""Seconds of silence after which a connection is tried, and that the answer may take.
+
+A connection that a router has forgotten ends without a word to anybody; it would stand for ever.
+The answer waits behind what is under way, so a slow link needs the longer time.
+"""
 
 OPTIONS = [
     ("grpc.max_receive_message_length", MAX_PACKET),
@@ -53,6 +61,15 @@ OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", int(1000 * PING[0])),
+    ("grpc.keepalive_timeout_ms", int(1000 * PING[1])),
+    # Without this one gRPC waits a minute for the answer, whatever the line before says.
+    ("grpc.http2.ping_timeout_ms", int(1000 * PING[1])),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Who listens must not take the other's pings for an attack.
+    ("grpc.http2.min_ping_interval_without_data_ms", int(1000 * PING[0] / 3)),
+    ("grpc.http2.max_ping_strikes", 0),
 ]
 
 
@@ -73,6 +90,17 @@ def read_greeting(raw: bytes) -> Greeting:
         return _read_greeting(raw)
     except (msgspec.DecodeError, ValueError) as error:
         raise WireError(f"greeting: {error}") from None
+
+
+def _first(messages: Iterator[bytes], give_up: Callable[[], object]) -> Greeting:
+    """The greeting of a new stream, which is given up if none comes in time."""
+    timer = threading.Timer(GREETING, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        return read_greeting(next(messages))
+    finally:
+        timer.cancel()
 
 
 class Outbox:
@@ -200,7 +228,7 @@ class Listener:
 
     def _serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         try:
-            greeting = read_greeting(next(requests))
+            greeting = _first(requests, context.cancel)
             if not self._plaintext:
                 shown = context.auth_context()["x509_pem_cert"][0]
                 self._security.recognise(shown, greeting.name)
@@ -321,7 +349,7 @@ class Dialler:
         stream = call(iter(link.outbox))
         link.end = stream.cancel
         try:
-            greeting = read_greeting(next(stream))
+            greeting = _first(stream, stream.cancel)
             if greeting.name != self._peer:
                 raise WireError(f"greeting by {greeting.name}")
             if self._session not in (b"", greeting.session):
