@@ -146,11 +146,11 @@ def test_a_listening_owner_that_fails_gets_another_link(pair):
     assert a.links("arrived")[0] is second
 
 
-def test_dead_connections_are_noticed_within_a_minute():
+def test_dead_connections_are_noticed_within_two_minutes():
     options = dict(network_links.OPTIONS)
     every, answer = options["grpc.keepalive_time_ms"], options["grpc.keepalive_timeout_ms"]
     # The silence of a whole interval has to pass, which may have begun just before.
-    assert 2 * every + answer < 60_000
+    assert 2 * every + answer < 120_000
     assert options["grpc.http2.ping_timeout_ms"] == answer
     assert options["grpc.keepalive_permit_without_calls"] == 1
     assert options["grpc.http2.max_pings_without_data"] == 0
@@ -171,7 +171,7 @@ def test_a_connection_that_died_without_a_word_is_dialled_again():
     try:
         assert b.up.acquire(timeout=SECONDS)
         freezing.frozen = set(freezing.seen)
-        assert b.up.acquire(timeout=55.0)
+        assert b.up.acquire(timeout=110.0)
         first, second = b.links("up")
         assert b.links("down") == [first]
         second.outbox.put(b"x", urgent=True)

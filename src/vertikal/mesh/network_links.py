@@ -43,11 +43,12 @@ EXPLAIN_AFTER = 3
 """Failed attempts after which TLS itself is asked for the reason."""
 GREETING = 20.0
 """Seconds that the other end of a new stream has to say who it is."""
-PING = (10.0, 30.0)
+PING = (15.0, 60.0)
 """Seconds of silence after which a connection is tried, and that the answer may take.
 
 A connection that a router has forgotten ends without a word to anybody; it would stand for ever.
-The answer waits behind what is under way, so a slow link needs the longer time.
+The answer waits behind what is under way, so a slow link needs the longer time; and a machine that
+stood still for less than that has lost nothing.
 """
 
 OPTIONS = [
