@@ -10,4 +10,6 @@ def is_plain(text: str, most: int) -> bool:
 
 def printable(text: str) -> str:
     """The same text on one line, with a question mark for all that cannot be printed."""
+    if text.isprintable():
+        return text
     return "".join(one if one.isprintable() else " " if one.isspace() else "?" for one in text)
