@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vertikal.disk import sync_folder
 from vertikal.errors import InputError
 from vertikal.keeping import OPENED
-from vertikal.node.files import disk_error, private_folder, sync_folder, write_whole
+from vertikal.node.files import disk_error, private_folder, write_whole
 
 if TYPE_CHECKING:
     import numpy as np

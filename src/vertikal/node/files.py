@@ -7,6 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
+from vertikal.disk import sync_folder
 from vertikal.errors import InputError
 
 PROBE = 1 << 20
@@ -77,15 +78,6 @@ def write_new(path: Path, content: bytes) -> bool:
     except OSError as error:
         raise disk_error(path, error) from None
     return True
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the folder's names, and no longer has those that were removed."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def disk_error(path: Path, error: OSError) -> InputError:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from vertikal.algorithms.dealer import prepare
 from vertikal.algorithms.settings import FdsklSettings
+from vertikal.disk import sync_folder
 from vertikal.errors import InputError, WireError
 from vertikal.mesh import wire
-from vertikal.node.files import sync_folder
 from vertikal.party import Preparing, digest
 from vertikal.records import convert
 from vertikal.secure.dealing import draw_keys

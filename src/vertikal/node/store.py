@@ -32,9 +32,10 @@ import numpy as np
 
 from vertikal.algorithms.shard import lasting
 from vertikal.data.preparation import Preparation
+from vertikal.disk import sync_folder
 from vertikal.errors import InputError
 from vertikal.node import golden
-from vertikal.node.files import disk_error, private_folder, sync_folder
+from vertikal.node.files import disk_error, private_folder
 from vertikal.records import convert, from_json
 from vertikal.version import __version__
 

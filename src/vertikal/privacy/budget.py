@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from vertikal.disk import sync_folder
 from vertikal.errors import BudgetSpent, InputError
 from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
 from vertikal.records import from_json
@@ -101,7 +102,7 @@ class BudgetFile:
             _write(fresh, after)
             os.replace(fresh, self.path)
             # Before anything leaves the party: a loss of power must not bring the old file back.
-            _sync(self.path.parent)
+            sync_folder(self.path.parent)
 
     def _read(self) -> _Content:
         try:
@@ -158,7 +159,7 @@ def _make(path: Path, epsilon: float, delta: float) -> bool:
         return False
     finally:
         fresh.unlink(missing_ok=True)
-    _sync(path.parent)
+    sync_folder(path.parent)
     return True
 
 
@@ -167,15 +168,6 @@ def _write(path: Path, content: _Content) -> None:
         file.write(msgspec.json.encode(content))
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the disk has the folder's names."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _private(path: str, flags: int) -> int:
