@@ -18,12 +18,12 @@ from benchmarks import datasets
 from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw
 from vertikal.baselines.pooled_features import CosineMap, Draw
-from vertikal.data.prepare import Scaling
+from vertikal.compute.open_operator import OpenOperator
+from vertikal.data.scaling import Scaling
 from vertikal.losses.pointwise import LOSSES
 from vertikal.solvers.exact import Problem, sample_rows, solve
-from vertikal.solvers.operator import OpenOperator
 
 PARTIES = 4
 GRID = {"C": (8.0, 32.0, 128.0), "gamma": (2.0, 8.0, 32.0)}

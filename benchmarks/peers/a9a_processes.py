@@ -21,15 +21,15 @@ import numpy as np
 
 from benchmarks import datasets
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.blas import one_blas_thread
+from vertikal.algorithms.kernel_machine import fdskl
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.compute.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh import Mesh, local_meshes
 from vertikal.mesh.network import NetworkMesh
-from vertikal.node.federation import FederationFile, entry_of
-from vertikal.party import Labels, Party, digest
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import FederationFile, entry_of
+from vertikal.party.party import Labels, Party, digest
+from vertikal.secure.keys.identity import Identity
 
 NAMES = ("one", "two", "three", "four")
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal.secure.neighbours import plan
-from vertikal.secure.ring import Ring
-from vertikal.secure.secagg_run import aggregate
+from vertikal.ring.integers import Ring
+from vertikal.secure.secagg.in_one_process import aggregate
+from vertikal.secure.secagg.neighbours import plan
 
 try:
     from flwr.common import bytes_to_ndarray, ndarrays_to_parameters

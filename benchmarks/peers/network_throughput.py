@@ -24,9 +24,9 @@ import numpy as np
 from benchmarks.harness import Benchmark, alternating, arguments, median
 from vertikal.mesh.network import NetworkMesh
 from vertikal.mesh.network_links import OPTIONS
-from vertikal.mesh.packets import CHUNK
-from vertikal.secure.credentials import Credentials
-from vertikal.secure.identity import Identity
+from vertikal.mesh.packets.envelope import CHUNK
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
 
 NAMES = ("receiver", "sender", "third")
 BARE = "bare gRPC stream"
@@ -168,7 +168,7 @@ def _mesh(name: str, addresses: Any, raw: Any, listed: Any) -> NetworkMesh:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from vertikal.secure.identity import Certificate
+    from vertikal.secure.keys.identity import Certificate
 
     with TemporaryDirectory() as folder:
         key, certificate = Path(folder, "key"), Path(folder, "crt")

@@ -27,7 +27,7 @@ from benchmarks import datasets
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.privacy.recording import numbers_held, phases_held, values_opened
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw
 from vertikal.privacy.attacks.binary_columns import binary_columns
 from vertikal.privacy.attacks.linear_system import all_against, recover_differences
 from vertikal.privacy.attacks.nearest_rows import nearest_rows, right_matches

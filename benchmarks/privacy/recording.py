@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms import sealed
-from vertikal.algorithms.hidden import HiddenOperator
-from vertikal.algorithms.phases import PhasePass
+from vertikal.algorithms.kernel_machine import sealed
+from vertikal.algorithms.kernel_machine.phases import PhasePass
+from vertikal.algorithms.kernel_machine.values import HiddenOperator
 
 Array = npt.NDArray[Any]
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Benchmark, arguments, median
-from vertikal.algorithms.alignment import Alignment, align
+from vertikal.algorithms.alignment.alignment import Alignment, align
 from vertikal.data.tables import Table
 from vertikal.mesh import local_meshes
-from vertikal.party import Party
-from vertikal.secure.prg import fresh_key
+from vertikal.party.party import Party
+from vertikal.secure.keys.prg import fresh_key
 
 
 def tables(ids: int, parties: int) -> dict[str, list[str]]:

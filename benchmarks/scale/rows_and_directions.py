@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.harness import Benchmark, arguments, median
 from vertikal import FDSKLClassifier
-from vertikal.data.credit import credit_population
+from vertikal.demo.credit import credit_population
 
 ROWS = (10_000, 31_623, 100_000, 316_228, 1_000_000)
 DIRECTIONS = (256, 512, 1024, 2048, 4096)

@@ -23,12 +23,12 @@ import numpy as np
 
 from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, alternating, arguments, median, seconds
-from vertikal.algorithms.client_gram import ClientGram, secure_gram
-from vertikal.secure.neighbours import plan
-from vertikal.secure.prg import expand_into, fresh_key, keystream
-from vertikal.secure.ring import Ring
-from vertikal.secure.secagg import STAGES
-from vertikal.secure.secagg_run import aggregate
+from vertikal.algorithms.gram.client_gram import ClientGram, secure_gram
+from vertikal.ring.integers import Ring
+from vertikal.secure.keys.prg import expand_into, fresh_key, keystream
+from vertikal.secure.secagg.in_one_process import aggregate
+from vertikal.secure.secagg.neighbours import plan
+from vertikal.secure.secagg.rounds import STAGES
 
 
 def main() -> None:

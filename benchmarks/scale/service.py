@@ -27,9 +27,9 @@ import numpy as np
 
 from benchmarks.datasets import default_credit
 from benchmarks.harness import Benchmark, arguments, median, seconds
+from vertikal.node.config.federation_file import entry_of
 from vertikal.node.control import ask
-from vertikal.node.federation import entry_of
-from vertikal.secure.identity import Identity
+from vertikal.secure.keys.identity import Identity
 
 NAMES = ("lender", "bank", "shop")
 WAIT = 900.0

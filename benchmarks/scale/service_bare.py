@@ -11,20 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.alignment import align
-from vertikal.blas import one_blas_thread
+from vertikal.algorithms.alignment.alignment import align
+from vertikal.algorithms.kernel_machine import fdskl
+from vertikal.compute.blas import one_blas_thread
 from vertikal.data.preparation import learn
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
 from vertikal.mesh.network import NetworkMesh
-from vertikal.node.federation import FederationFile
-from vertikal.node.job import Job, labels_of
-from vertikal.node.offers import label_column
-from vertikal.node.party_file import PartyFile
-from vertikal.party import Party, digest
-from vertikal.secure.identity import Identity
-from vertikal.secure.prg import fresh_key
+from vertikal.node.approval.offers import label_column
+from vertikal.node.config.federation_file import FederationFile
+from vertikal.node.config.job_file import Job, labels_of
+from vertikal.node.config.party_file import PartyFile
+from vertikal.party.party import Party, digest
+from vertikal.secure.keys.identity import Identity
+from vertikal.secure.keys.prg import fresh_key
 from vertikal.version import __version__
 
 

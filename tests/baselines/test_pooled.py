@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from vertikal import FDSKLClassifier
 from vertikal.baselines import PooledKernelClassifier
 from vertikal.baselines.pooled_features import CosineMap, Draw, gather, phase_map
-from vertikal.data.prepare import learn_scaling
+from vertikal.data.scaling import learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.spectral import kernel_named

@@ -5,8 +5,8 @@ from __future__ import annotations
 from click.testing import CliRunner
 
 from vertikal.cli import main
-from vertikal.node.federation import FederationFile
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import FederationFile
+from vertikal.secure.keys.identity import Identity
 
 
 def keygen(*arguments):

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from vertikal.cli import main
-from vertikal.cli.live_table import LiveTable
-from vertikal.node.progress import Report
+from vertikal.node.runs.live_table import LiveTable
+from vertikal.node.runs.progress import Report
 
 JOB = """
 [settings]

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.node.services import trio
-from tests.node.worlds import RULE, lay_out, until, write_job
+from tests.organisations import RULE, lay_out, until, write_job
 from vertikal.cli import main
 from vertikal.node import service
-from vertikal.node.invitation import Code
+from vertikal.node.config.invitation import Code
 
 
 @pytest.fixture

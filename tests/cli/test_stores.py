@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from tests.node.shards import shard_of
 from vertikal.cli import main
-from vertikal.node.audit import AuditLog, verify
-from vertikal.node.store import ModelStore
+from vertikal.node.models.store import ModelStore
+from vertikal.node.storage.audit_log import AuditLog, verify
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Protocol
 import pytest
 
 from tests.conformance.networks import direct_network, network
+from tests.conformance.queue_world import mpi_in_threads
 from tests.conformance.ranks import MPIEXEC, mpi_ranks
-from tests.conformance.worlds import mpi_in_threads
 from vertikal.mesh import Mesh, RecordingMesh, Tape, local_meshes
 from vertikal.mesh.local import CAPACITY
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from vertikal.mesh.network import NetworkMesh
-from vertikal.mesh.packet_mesh import CAPACITY, Timing
-from vertikal.secure.credentials import Credentials
-from vertikal.secure.identity import Certificate, Identity
+from vertikal.mesh.packets.packet_mesh import CAPACITY, Timing
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Certificate, Identity
 
 
 @cache

@@ -26,7 +26,7 @@ import msgspec
 
 from vertikal import errors
 from vertikal.mesh import Mesh, wire
-from vertikal.mesh.packet_mesh import CAPACITY, Timing
+from vertikal.mesh.packets.packet_mesh import CAPACITY, Timing
 
 ROOT = Path(__file__).parents[2]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")

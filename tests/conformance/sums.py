@@ -13,10 +13,10 @@ import pytest
 from tests.conformance.meshes import Ends
 from tests.conformance.running import run
 from vertikal.mesh import Mesh, Tape
-from vertikal.secure import prg
-from vertikal.secure.agreement import agree
-from vertikal.secure.pads import PaddedSum
-from vertikal.secure.two_trees import TwoTreesSum
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.sums.pads import PaddedSum
+from vertikal.secure.sums.two_trees import TwoTreesSum
 
 PURPOSE = "test"
 TAG = f"sum/{PURPOSE}/"

@@ -12,7 +12,7 @@ from tests.conformance.meshes import connected, every_mesh
 from tests.conformance.running import join, run, start
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped, WireError
 from vertikal.mesh import collectives, wire
-from vertikal.mesh.packets import CHUNK
+from vertikal.mesh.packets.envelope import CHUNK
 
 pytestmark = every_mesh
 

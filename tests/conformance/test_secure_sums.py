@@ -14,7 +14,7 @@ from tests.conformance.running import run
 from tests.conformance.sums import SUMS, TAG, Session, every_padded_sum, every_sum, views
 from tests.conformance.uniformity import ENOUGH, THRESHOLD, check_uniform, check_unrelated, p_value
 from vertikal.errors import InputError
-from vertikal.secure.prg import keystream, uniform_words
+from vertikal.secure.keys.prg import keystream, uniform_words
 
 WIDTHS = ("uint8", "uint16", "uint32", "uint64")
 NAMES = ("bank", "alma", "shop", "clinic", "zoo", "mill", "yard")
@@ -235,7 +235,7 @@ def test_a_missing_pad_is_caught(kind, monkeypatch):
     def nothing(context, out):
         out[:] = bytes(len(out))
 
-    monkeypatch.setattr("vertikal.secure.pads.expand_into", nothing)
+    monkeypatch.setattr("vertikal.secure.sums.pads.expand_into", nothing)
     for sums in transcript(kind).values():
         with pytest.raises(AssertionError, match=BROKEN):
             check_transcript(kind, {"all zero": sums})
@@ -243,7 +243,9 @@ def test_a_missing_pad_is_caught(kind, monkeypatch):
 
 @every_padded_sum
 def test_a_pad_used_twice_is_caught(kind, monkeypatch):
-    monkeypatch.setattr("vertikal.secure.pads.keystream", lambda key, number: keystream(key, 0))
+    monkeypatch.setattr(
+        "vertikal.secure.sums.pads.keystream", lambda key, number: keystream(key, 0)
+    )
     runs = transcript(kind)
     for sums in runs.values():
         check_uniform(list(sums[0].values()))
@@ -260,7 +262,7 @@ def test_masks_of_trees_used_twice_are_caught(monkeypatch):
     def same_masks(key, number, shape, dtype):
         return uniform_words(key, 0, shape, dtype)
 
-    monkeypatch.setattr("vertikal.secure.two_trees.uniform_words", same_masks)
+    monkeypatch.setattr("vertikal.secure.sums.two_trees.uniform_words", same_masks)
     with pytest.raises(AssertionError, match=BROKEN):
         check_transcript(SUMS[-1], transcript(SUMS[-1]))
 

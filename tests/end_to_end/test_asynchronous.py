@@ -10,9 +10,9 @@ import pytest
 
 from tests.conformance.networks import free_port
 from tests.end_to_end.test_processes import COMMAND, end_all, said, start_party, wait_for
-from vertikal.node.federation import entry_of
-from vertikal.node.shard_file import read_shard
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import entry_of
+from vertikal.node.models.shard_file import read_shard
+from vertikal.secure.keys.identity import Identity
 
 NAMES = ("bank", "shop", "clinic", "port")
 JOB = """

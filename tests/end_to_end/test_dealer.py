@@ -13,9 +13,9 @@ from tests.conformance.networks import free_port
 from tests.end_to_end.test_mpi import MPIEXEC, mpiexec
 from tests.end_to_end.test_processes import end_all, said
 from vertikal.cli import main
-from vertikal.node.federation import entry_of
-from vertikal.node.shard_file import read_shard
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import entry_of
+from vertikal.node.models.shard_file import read_shard
+from vertikal.secure.keys.identity import Identity
 from vertikal.solvers.sealed_plan import COEFFICIENT_BITS
 
 NAMES = ("notary", "bank", "shop")

@@ -18,9 +18,9 @@ from tests.conformance.meshes import without_mpi
 from tests.conformance.networks import free_port
 from tests.conformance.proxy import Proxy
 from tests.conformance.ranks import AS_ROOT
-from vertikal.node.federation import entry_of
-from vertikal.node.shard_file import read_shard
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import entry_of
+from vertikal.node.models.shard_file import read_shard
+from vertikal.secure.keys.identity import Identity
 
 NAMES = ("bank", "shop", "clinic")
 COMMAND = (sys.executable, "-m", "vertikal")
@@ -317,8 +317,8 @@ def test_names_that_are_not_ones_own_are_refused(folder):
     children["clinic"] = start_party(folder, "clinic")
     script = (
         "import sys; from pathlib import Path; from vertikal.mesh.network import NetworkMesh; "
-        "from vertikal.node.federation import FederationFile; "
-        "from vertikal.secure.identity import Identity; folder = Path(sys.argv[1]); "
+        "from vertikal.node.config.federation_file import FederationFile; "
+        "from vertikal.secure.keys.identity import Identity; folder = Path(sys.argv[1]); "
         "file = FederationFile.load(folder / 'federation.toml'); "
         "mine = Identity.load(folder / 'kept.key', folder / 'clinic.crt'); "
         "NetworkMesh('shop', file.addresses(), file.credentials(mine), job='j', version='1')"

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.node.worlds import (
+from tests.organisations import (
     COMMAND,
     NAMES,
     RULE,

@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.conformance.networks import free_port
-from tests.node.worlds import COMMAND, SECONDS, until
+from tests.organisations import COMMAND, SECONDS, until
 from vertikal.node.control import ask
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-between-organisations.md"

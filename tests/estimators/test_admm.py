@@ -243,7 +243,7 @@ def test_private_training_with_weights_learns_what_counts():
 
 
 def test_private_training_on_sparse_columns_is_that_on_dense_ones(monkeypatch):
-    from vertikal.party import Party
+    from vertikal.party.party import Party
 
     monkeypatch.setattr(
         Party, "gaussian_noise", staticmethod(lambda width, shape: np.zeros(shape, np.int64))

@@ -11,10 +11,10 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 from tests.naive.pairwise import over_pairs
 from tests.naive.pooled import pooled_coefficients, pooled_features, pooled_prediction
 from vertikal import AVFKAMClassifier, FDSKLClassifier
-from vertikal.algorithms.avfkam import check_classes, held_out
-from vertikal.algorithms.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.avfkam import check_classes, held_out
+from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.errors import InputError
-from vertikal.party import Labels
+from vertikal.party.party import Labels
 
 GENERATOR = np.random.default_rng(0)
 ROWS = 120

@@ -8,12 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine import fdskl
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, MeshError, SecrecyError
 from vertikal.estimators.simulation import Federation, simulate
-from vertikal.party import Labels, digest
+from vertikal.party.party import Labels, digest
 
 ROWS = 60
 X = np.random.default_rng(0).normal(size=(ROWS, 6))

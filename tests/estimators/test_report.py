@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from vertikal import FDSKLClassifier
-from vertikal.clock import Stage
 from vertikal.errors import InputError
 from vertikal.estimators.progress import ProgressBars
 from vertikal.estimators.report import Report
+from vertikal.party.clock import Stage
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(500, 8))

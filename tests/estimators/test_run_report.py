@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from tests.algorithms.pacing import Balanced, Vanishing
+from tests.algorithms.kernel_machine.pacing import Balanced, Vanishing
 from vertikal import AVFKAMClassifier
 
 GENERATOR = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from scipy import sparse
 from tests.naive.landmarks import kernel, nystrom
 from vertikal.errors import RingError
 from vertikal.kernels.landmarks import FAR, LandmarkMap, landmark_rows, whitening
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 generator = np.random.default_rng(0)
 X, Z = generator.normal(size=(60, 7)), generator.normal(size=(9, 7))

@@ -13,7 +13,7 @@ from vertikal.errors import RingError
 from vertikal.kernels import random_features
 from vertikal.kernels.loops import CompiledLoops, NumpyLoops
 from vertikal.kernels.random_features import FourierMap
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 pytest.importorskip("numba")
 

@@ -10,7 +10,7 @@ from tests.naive.kernels import exact_kernel
 from vertikal.errors import InputError
 from vertikal.kernels.random_features import FourierMap
 from vertikal.kernels.spectral import KERNELS, Matern, kernel_named
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 NAMES = sorted(KERNELS)
 PARTIES = ([0, 1], [2], [3, 4])  # columns of three parties

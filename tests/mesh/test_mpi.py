@@ -9,13 +9,13 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
+from tests.conformance.queue_world import QueueWorld, mpi_in_threads
 from tests.conformance.running import join, start
-from tests.conformance.worlds import QueueWorld, mpi_in_threads
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, WireError
-from vertikal.mesh import packets
 from vertikal.mesh.mpi import MpiMesh, MpiWorld
-from vertikal.mesh.packet_mesh import Timing
-from vertikal.mesh.packets import Hello, Signed
+from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.envelope import Hello, Signed
+from vertikal.mesh.packets.packet_mesh import Timing
 
 
 def test_there_is_one_rank_for_each_party():
@@ -27,8 +27,8 @@ def test_there_is_one_rank_for_each_party():
     "raw",
     [
         b"short",
-        packets.pack_head(packets.DATA, 0, 2, 0, 0),
-        packets.pack_head(packets.DATA, 0, 1, 2, 0),
+        envelope.pack_head(envelope.DATA, 0, 2, 0, 0),
+        envelope.pack_head(envelope.DATA, 0, 1, 2, 0),
     ],
 )
 def test_a_packet_that_is_not_the_ranks_own_is_refused(raw):
@@ -42,8 +42,8 @@ def test_a_packet_that_is_not_the_ranks_own_is_refused(raw):
 
 
 def hello(session, sender="b", receiver="a"):
-    said = packets.encode(Hello(sender, receiver, session, 1, "1", "job", "a/b", 1 << 26, b""))
-    return packets.pack_head(packets.HELLO, 0, 1, 0, 0) + packets.encode(Signed(said, b""))
+    said = envelope.encode(Hello(sender, receiver, session, 1, "1", "job", "a/b", 1 << 26, b""))
+    return envelope.pack_head(envelope.HELLO, 0, 1, 0, 0) + envelope.encode(Signed(said, b""))
 
 
 def test_a_second_session_of_one_rank_is_refused():
@@ -75,8 +75,8 @@ def test_a_frame_in_anothers_name_is_refused():
         ends["a"].connect()
         ends["b"].connect()
         frame = wire.frame("c", "a", "x", {})
-        flags, pieces = next(iter(packets.chunks(frame)))
-        head = packets.pack_head(packets.DATA, flags, 1, 0, 0)
+        flags, pieces = next(iter(envelope.chunks(frame)))
+        head = envelope.pack_head(envelope.DATA, flags, 1, 0, 0)
         ends["b"]._world.post(0, head + b"".join(pieces))
         with pytest.raises(WireError, match="a: b sent a frame from c to a"):
             ends["a"].recv("c", "x")
@@ -90,8 +90,8 @@ def test_a_state_that_comes_again_changes_nothing():
         ends["a"].connect()
         ends["b"].connect()
         before = ends["a"].status()["b"].link
-        body = packets.encode(packets.State(0, 0, 0, ended="failed", reason="forged"))
-        ends["b"]._world.post(0, packets.pack_head(packets.STATE, 0, 1, 0, 0) + body)
+        body = envelope.encode(envelope.State(0, 0, 0, ended="failed", reason="forged"))
+        ends["b"]._world.post(0, envelope.pack_head(envelope.STATE, 0, 1, 0, 0) + body)
         time.sleep(0.2)
         assert ends["a"].status()["b"].link == before == "up"
     finally:

@@ -38,12 +38,13 @@ from vertikal.errors import (
     UnknownParty,
     WireError,
 )
-from vertikal.mesh import network_links, packets
+from vertikal.mesh import network_links
 from vertikal.mesh.network import NetworkMesh
 from vertikal.mesh.network_links import Greeting, Link, Outbox, read_greeting
-from vertikal.mesh.packet_mesh import Timing
-from vertikal.secure.credentials import Credentials
-from vertikal.secure.identity import Identity
+from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.packet_mesh import Timing
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
 
 QUICK = Timing(heartbeat=0.1, silence=0.6, patience=1.5)
 """Gives up soon: for tests about giving up."""
@@ -290,7 +291,7 @@ def test_the_relay_reads_nothing(monkeypatch):
 
     def recording(self, raw, link):
         if self.me == "a":
-            seen.append((link.peer, packets.unpack(raw, 3), bytes(raw)))
+            seen.append((link.peer, envelope.unpack(raw, 3), bytes(raw)))
         arrived(self, raw, link)
 
     monkeypatch.setattr(NetworkMesh, "arrived", recording)
@@ -303,12 +304,12 @@ def test_the_relay_reads_nothing(monkeypatch):
         with pytest.raises(PeerStopped, match="brown fox failed"):
             ends["c"].recv("b", "more")
         relayed = [raw for _, packet, raw in seen if (packet.sender, packet.receiver) == (1, 2)]
-        kinds = {packets.unpack(raw, 3).kind for raw in relayed}
-        assert kinds == {packets.HELLO, packets.DATA, packets.STATE}
+        kinds = {envelope.unpack(raw, 3).kind for raw in relayed}
+        assert kinds == {envelope.HELLO, envelope.DATA, envelope.STATE}
         for raw in relayed:
             assert b"brown" not in raw
             assert b"secret tag" not in raw
-        data = b"".join(r for r in relayed if packets.unpack(r, 3).kind == packets.DATA)
+        data = b"".join(r for r in relayed if envelope.unpack(r, 3).kind == envelope.DATA)
         assert len(data) > len(secret)
         counts = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
         assert counts.max() < 4 * counts.mean()
@@ -324,12 +325,12 @@ def test_the_relay_reads_nothing(monkeypatch):
         cleanup()
 
 
-@pytest.mark.parametrize("kind", [packets.DATA, packets.STATE])
+@pytest.mark.parametrize("kind", [envelope.DATA, envelope.STATE])
 def test_a_relay_that_changes_a_bit_is_found_out(monkeypatch, kind):
     arrived = NetworkMesh.arrived
 
     def tampering(self, raw, link):
-        packet = packets.unpack(raw, 3)
+        packet = envelope.unpack(raw, 3)
         if self.me == "a" and packet.receiver == 2 and packet.kind == kind and packet.number > 1:
             raw = raw[:-20] + bytes([raw[-20] ^ 1]) + raw[-19:]
         arrived(self, raw, link)
@@ -365,10 +366,10 @@ def test_a_sender_behind_a_relay_cannot_write_in_anothers_name():
         for one in ends.values():
             one.connect()
         link = Link("b", False)
-        forged = packets.pack_head(packets.DATA, 3, 2, 0, 0) + b"x"
+        forged = envelope.pack_head(envelope.DATA, 3, 2, 0, 0) + b"x"
         with pytest.raises(WireError, match="a packet from c over the link of b"):
             ends["a"].arrived(forged, link)
-        lost = packets.pack_head(packets.DATA, 3, 0, 2, 0) + b"x"
+        lost = envelope.pack_head(envelope.DATA, 3, 0, 2, 0) + b"x"
         with pytest.raises(WireError, match="a packet for c at b, which relays nothing"):
             ends["b"].arrived(lost, Link("a", True))
 
@@ -653,8 +654,8 @@ def test_only_the_relay_gives_notices():
     with parties("abcd", timing=STEADY) as (ends, _):
         for one in ends.values():
             one.connect()
-        head = packets.pack_head(packets.NOTICE, 0, 1, 2, 0)
-        for body in (packets.encode(packets.Notice("d", False)), b"nonsense"):
+        head = envelope.pack_head(envelope.NOTICE, 0, 1, 2, 0)
+        for body in (envelope.encode(envelope.Notice("d", False)), b"nonsense"):
             with pytest.raises(WireError, match="a notice from b, which is not the relay"):
                 ends["a"].arrived(head + body, Link("b", False))
             with pytest.raises(WireError, match="a notice from b, which is not the relay"):
@@ -669,8 +670,8 @@ def test_a_notice_of_a_relay_is_only_about_parties_behind_it():
             one.connect()
         link = Link("a", True)
         for party in ("a", "zoe"):
-            body = packets.encode(packets.Notice(party, False))
-            ends["b"].arrived(packets.pack_head(packets.NOTICE, 0, 0, 1, 0) + body, link)
+            body = envelope.encode(envelope.Notice(party, False))
+            ends["b"].arrived(envelope.pack_head(envelope.NOTICE, 0, 0, 1, 0) + body, link)
         assert {s.link for s in ends["b"].status().values()} == {"up"}
 
 

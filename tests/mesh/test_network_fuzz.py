@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 from tests.conformance.networks import end, star_of
+from tests.mesh.packets.test_packet_mesh import corpus, mutated, resident
 from tests.mesh.test_network import raw_call, stream_of
-from tests.mesh.test_packets import corpus, mutated, resident
 from vertikal.errors import WireError
-from vertikal.mesh import network_links, packets, wire
+from vertikal.mesh import network_links, wire
 from vertikal.mesh.network import NetworkMesh
 from vertikal.mesh.network_links import Greeting
+from vertikal.mesh.packets import envelope
 
 BATCH = 40
 """Packets on one stream; the first that is refused ends it."""
@@ -119,10 +120,10 @@ def test_a_party_that_announces_much_and_sends_little_costs_nothing(ends):
     prefix = wire.PREFIX.pack(wire.MAGIC, wire.PROTOCOL_VERSION, len(raw), wire.MAX_PAYLOAD)
     before = resident()
     for number in range(50):
-        head = packets.pack_head(packets.DATA, packets.FIRST, 1, 0, number)
+        head = envelope.pack_head(envelope.DATA, envelope.FIRST, 1, 0, number)
         pair = ends["a"]._pairs["b"]
         pair.session = b"s"
-        ends["a"]._accept(packets.unpack(head + prefix + raw, 3))
+        ends["a"]._accept(envelope.unpack(head + prefix + raw, 3))
         time.sleep(0)
     assert resident() - before < 64 << 20
     assert stream_of(ends, "c", "a", 3) == [0, 1, 2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vertikal.secure.oblivious_table import SHARED
+from vertikal.secure.psi.oblivious_table import SHARED
 
 
 def decode(table, words):

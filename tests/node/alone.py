@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertikal.node import approvals
-from vertikal.node.approvals import Signed
-from vertikal.node.federation import FederationFile
-from vertikal.node.job import Job
-from vertikal.node.jobs import Record
+from vertikal.node.approval import proposals
+from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.proposals import Signed
+from vertikal.node.config.federation_file import FederationFile
+from vertikal.node.config.job_file import Job
 from vertikal.node.service import Service
-from vertikal.secure.credentials import Credentials
-from vertikal.secure.identity import Identity
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
 
 
 @contextmanager
@@ -38,11 +38,11 @@ def keys_of(root: Path, name: str) -> Credentials:
 def proposal(root: Path, name: str = "credit") -> Signed:
     """The lender's job, signed by it."""
     job = Job.load(root / "lender" / "credit.toml")
-    return approvals.propose(name, job, "lender", 60, keys_of(root, "lender"))
+    return proposals.propose(name, job, "lender", 60, keys_of(root, "lender"))
 
 
 def kept(service: Service, signed: Signed) -> Record:
     """A proposal on the service's disk that it has not decided about."""
-    record = service.book.add(signed, approvals.decode_proposal(signed))
+    record = service.book.add(signed, proposals.decode_proposal(signed))
     service.book.save(record)
     return record

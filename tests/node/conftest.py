@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.node.services import trio
-from tests.node.worlds import RULE, lay_out, write_job
+from tests.organisations import RULE, lay_out, write_job
 from vertikal.node import service
 
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.node.worlds import NAMES, until
-from vertikal.node.job import Job
-from vertikal.node.jobs import Record
+from tests.organisations import NAMES, until
+from vertikal.node.approval.job_records import Record
+from vertikal.node.config.job_file import Job
 from vertikal.node.service import Service
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard
-from vertikal.data.prepare import Scaling
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.data.scaling import Scaling
 
 
 def shard_of(directions=32, **changes):

@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from vertikal.errors import InputError
+from vertikal.files import private_folder
 from vertikal.node import control
 from vertikal.node.control import SOCKET, ControlServer, ask
-from vertikal.node.files import private_folder
 
 
 @pytest.fixture

@@ -10,16 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from tests.node.services import trio
-from tests.node.worlds import NAMES, RULE, lay_out, write_job
-from vertikal.algorithms.admm_shard import AdmmShard
-from vertikal.algorithms.alignment import DISCLOSURES as ALIGNMENT
-from vertikal.algorithms.shard import Shard
-from vertikal.algorithms.watch import auc
+from tests.organisations import NAMES, RULE, lay_out, write_job
+from vertikal.algorithms.admm.shard import AdmmShard
+from vertikal.algorithms.alignment.alignment import DISCLOSURES as ALIGNMENT
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.cli import main
-from vertikal.node import service, stages
-from vertikal.node.audit import read
+from vertikal.node import service
+from vertikal.node.models.shard_file import read_shard
 from vertikal.node.programs import program_named
-from vertikal.node.shard_file import read_shard
+from vertikal.node.runs import party_run
+from vertikal.node.storage.audit_log import read
 
 ROWS = 150
 IDS = tuple(str(number) for number in range(1000, 1000 + ROWS))
@@ -80,13 +81,13 @@ def world(tmp_path_factory):
 def prepared(monkeypatch):
     """By party: the table and the labels that its program was given, in the common order."""
     found = {}
-    real = stages._learn
+    real = party_run._learn
 
     def learn(bench, table, labels, preparation):
         found[bench.site.me] = (table, labels)
         real(bench, table, labels, preparation)
 
-    monkeypatch.setattr(stages, "_learn", learn)
+    monkeypatch.setattr(party_run, "_learn", learn)
     return found
 
 

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from tests.node.services import trio
-from tests.node.worlds import NAMES, RULE, lay_out, until, write_job
+from tests.organisations import NAMES, RULE, lay_out, until, write_job
 from vertikal.errors import InputError
-from vertikal.node import approvals, offers
-from vertikal.node.approvals import APPROVE, Decision, Proposal, Signed
-from vertikal.node.audit import read
-from vertikal.node.job import Job, Part
-from vertikal.node.messages import Answered, Asked, Beat, Begin
-from vertikal.secure.identity import Identity
+from vertikal.node.approval import offers, proposals
+from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, Signed
+from vertikal.node.config.job_file import Job, Part
+from vertikal.node.links.messages import Answered, Asked, Beat, Begin
+from vertikal.node.storage.audit_log import read
+from vertikal.secure.keys.identity import Identity
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
 
@@ -83,8 +83,8 @@ def test_an_altered_job_has_nobodys_approval(world, touched):
     until(lambda: any("not signed by the key" in w for w in refusals(world["bank"])), "refused")
     assert world["bank"].book.find(forged.digest) is None
     # A decision about one job counts for no other.
-    signed = approvals.decide(digest, "lender", APPROVE, "", world["lender"].site.keys)
-    other = msgspec.structs.replace(approvals.read_decision(signed, world["lender"].site.keys))
+    signed = proposals.decide(digest, "lender", APPROVE, "", world["lender"].site.keys)
+    other = msgspec.structs.replace(proposals.read_decision(signed, world["lender"].site.keys))
     moved = Signed(
         msgspec.msgpack.encode(msgspec.structs.replace(other, digest=forged.digest)),
         signed.signature,
@@ -96,7 +96,7 @@ def test_an_altered_job_has_nobodys_approval(world, touched):
 def test_a_decision_in_anothers_name_is_not_believed(world):
     digest = world.submit().digest
     bank = world["bank"]
-    forged = approvals.decide(digest, "shop", APPROVE, "", bank.site.keys)
+    forged = proposals.decide(digest, "shop", APPROVE, "", bank.site.keys)
     bank.council.tell("lender", Answered(forged))
     until(lambda: any("'shop' was not signed" in w for w in refusals(world["lender"])), "refused")
     assert world.record("lender", digest).verdict("shop") == ""
@@ -192,7 +192,7 @@ def test_a_job_cannot_name_what_is_not_offered(world, touched, change, said):
     asked = msgspec.structs.replace(job, parties={**job.parties, "bank": part})
     signed = proposal_of(world, asked)
     with world["lender"].book.lock:
-        world["lender"].book.add(signed, approvals.decode_proposal(signed))
+        world["lender"].book.add(signed, proposals.decode_proposal(signed))
     world["lender"].council.tell("bank", Asked(signed))
     record = world.wait("bank", signed.digest, lambda one: one.final, "rejected")
     assert record.final.verdict == "reject"

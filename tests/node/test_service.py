@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.node.alone import alone, kept, keys_of, proposal
-from tests.node.worlds import lay_out
+from tests.organisations import lay_out
 from vertikal.errors import InputError
-from vertikal.node.messages import Beat, pack
-from vertikal.node.runs import Run
+from vertikal.node.links.messages import Beat, pack
+from vertikal.node.runs.running_jobs import Run
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from vertikal.algorithms.admm_noise import Noise, Release, plan_noise
-from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
-from vertikal.party import Party
+from vertikal.algorithms.admm.noise import Noise, Release, plan_noise
+from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
+from vertikal.party.party import Party
 from vertikal.privacy.accountant import corollary1, corollary1_round, theorem3_deviation
 from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 from vertikal.solvers.ball import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser

@@ -21,10 +21,10 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from tests.privacy.attacks.label_view import Run, train
-from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.privacy.attacks.score import Score, matched_correlations, score
 from vertikal.privacy.attacks.source_separation import separate
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

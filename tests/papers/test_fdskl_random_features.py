@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from tests.naive.kernels import exact_kernel
 from tests.naive.phases import cosines
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.phases import PhasePass
+from vertikal.algorithms.kernel_machine.phases import PhasePass
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(25, 6))

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.stochastic import steps_of
-from vertikal.algorithms.turns import schedule
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import schedule
+from vertikal.algorithms.kernel_machine.stochastic.steps import steps_of
 
 NAMES = ("a", "b", "c")
 

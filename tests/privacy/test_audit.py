@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from vertikal.algorithms import admm
-from vertikal.algorithms.admm_noise import Release, plan_noise
-from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
+from vertikal.algorithms.admm import sharing as admm
+from vertikal.algorithms.admm.noise import Release, plan_noise
+from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
 from vertikal.data.tables import Table
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.mesh import RecordingMesh, Tape
-from vertikal.party import Labels, Party, digest
-from vertikal.secure.ring import Ring
+from vertikal.party.party import Labels, Party, digest
+from vertikal.ring.integers import Ring
 from vertikal.solvers.ball import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 import vertikal
-from vertikal.algorithms.hidden import disclosures_of
-from vertikal.algorithms.phases import phases_of
-from vertikal.algorithms.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.phases import phases_of
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.values import disclosures_of
 from vertikal.cli import main
-from vertikal.node.job import Job, Part
+from vertikal.node.config.job_file import Job, Part
 from vertikal.privacy.ledger import Disclosure
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -9,12 +9,13 @@ import pytest
 
 from tests.naive.phases import cosines
 from tests.naive.solver import minimise, objective
+from vertikal.compute import open_operator as operators
+from vertikal.compute.open_operator import OpenOperator
 from vertikal.kernels.random_features import FourierMap
 from vertikal.losses.pointwise import LOSSES
-from vertikal.secure.ring import Ring
-from vertikal.solvers import operator as operators
+from vertikal.ring.integers import Ring
 from vertikal.solvers.exact import Problem, Solution, solve
-from vertikal.solvers.operator import FeatureOperator, OpenOperator
+from vertikal.solvers.feature_operator import FeatureOperator
 
 ROWS, WIDTH = 150, 30
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vertikal.compute.open_operator import OpenOperator
 from vertikal.kernels.landmarks import LandmarkMap, whitening
-from vertikal.secure.ring import Ring
-from vertikal.solvers.operator import FeatureOperator, OpenOperator
+from vertikal.ring.integers import Ring
+from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.whitened import WhitenedOperator
 
 generator = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.admm import problems
 from benchmarks.papers.admm.epsilon import DELTA
 from benchmarks.papers.admm.problems import Problem, with_ones
-from vertikal.algorithms.admm_design import normalised
+from vertikal.algorithms.admm.design import normalised
 from vertikal.losses.pointwise import LOSSES
 from vertikal.privacy.accountant import tight_deviation
 from vertikal.privacy.sensitivity import row_sensitivity

@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from vertikal.algorithms import avfkam
-from vertikal.algorithms.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.shard import Training
-from vertikal.blas import one_blas_thread
+from vertikal.algorithms.kernel_machine import avfkam
+from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.shard import Training
+from vertikal.compute.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.network import NetworkMesh
-from vertikal.node.federation import FederationFile, entry_of
-from vertikal.party import Labels, Party, digest
-from vertikal.secure.identity import Identity
+from vertikal.node.config.federation_file import FederationFile, entry_of
+from vertikal.party.party import Labels, Party, digest
+from vertikal.secure.keys.identity import Identity
 
 PATIENCE = 900.0
 

@@ -23,16 +23,16 @@ import numpy as np
 from benchmarks import datasets
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.shaping import Links, Profile
-from vertikal.algorithms.gram import GramSettings, gram_matrix
-from vertikal.blas import one_blas_thread
+from vertikal.algorithms.gram.secgram import GramSettings, gram_matrix
+from vertikal.compute.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.collectives import SHAPES
 from vertikal.mesh.network import NetworkMesh
-from vertikal.party import Labels, Party, digest
+from vertikal.party.party import Labels, Party, digest
 from vertikal.reporting import Series, line_chart
 from vertikal.reporting.style import chart_css
-from vertikal.secure.credentials import Credentials
-from vertikal.secure.identity import Identity
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
 
 PROFILES = (
     Profile("no delay"),

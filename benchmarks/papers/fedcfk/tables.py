@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, arguments
-from vertikal.algorithms.fedcfk import ServerKernel, scores
+from vertikal.algorithms.fedcfk.fedcfk import ServerKernel, scores
 
 Array = npt.NDArray[Any]
 SHARES = (1.0, 0.9, 0.7, 0.5, 0.3)

@@ -1,4 +1,6 @@
-"""Programs: one file per published algorithm, written once as the code that every party runs.
+"""Programs, one folder per algorithm, each written once as the code that every party runs.
 
-They see a `Party`, mathematics and settings. No transport, no cryptography and no files enter here.
+A folder holds all that the rest of the tree may ask of its algorithm: what it trains and predicts,
+its settings, what its messages let others learn, what it costs, what its shard is. No mesh, no key,
+no file and no socket enters here.
 """

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from vertikal.data.prepare import Scaling
+from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.threads import cores, side_by_side
+from vertikal.data.scaling import Scaling
 from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
 from vertikal.kernels.random_features import FourierMap
 from vertikal.kernels.spectral import Kernel
-from vertikal.secure.ring import Ring
-from vertikal.solvers.operator import OpenOperator
-from vertikal.solvers.threads import cores, side_by_side
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

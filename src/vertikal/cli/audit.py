@@ -24,7 +24,7 @@ def log(last: int | None, as_json: bool, store: Path) -> None:
     """Read the log."""
     import msgspec
 
-    from vertikal.node.audit import read
+    from vertikal.node.storage.audit_log import read
 
     lines = list(read(store / LOG))
     for line in lines[-last:] if last else lines:
@@ -40,7 +40,7 @@ def log(last: int | None, as_json: bool, store: Path) -> None:
 @store_option
 def verify(head: str | None, store: Path) -> None:
     """Check that no line was altered, moved or taken out."""
-    from vertikal.node.audit import Head, verify
+    from vertikal.node.storage.audit_log import Head, verify
 
     anchor = Head.parse(head) if head else None
     found = verify(store / LOG, anchor)
@@ -59,7 +59,7 @@ def verify(head: str | None, store: Path) -> None:
 @store_option
 def head(store: Path) -> None:
     """The number and digest of the last line: give them to somebody else to keep."""
-    from vertikal.node.audit import verify
+    from vertikal.node.storage.audit_log import verify
 
     click.echo(str(verify(store / LOG)))
 

@@ -11,7 +11,7 @@ from vertikal.errors import InputError
 from vertikal.reporting import bytes_text
 
 if TYPE_CHECKING:
-    from vertikal.node.job import Job
+    from vertikal.node.config.job_file import Job
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -26,8 +26,8 @@ def dealer() -> None:
 @click.option("--out", type=_FILE, required=True, help="The file; it serves one run.")
 def prepare(job: Path, out: Path) -> None:
     """Make the correlation for one run of the job in the file JOB, ahead of time."""
-    from vertikal.node.job import Job
-    from vertikal.node.stock import write_stock
+    from vertikal.node.config.job_file import Job
+    from vertikal.node.storage.prepared_correlation import write_stock
 
     content = Job.load(job)
     settings = content.program_settings()
@@ -60,9 +60,9 @@ def join(
 ) -> None:
     """Join the federation as NAME, the dealer of the job in the file JOB."""
     from vertikal.cli.run import network_mesh, quiet
-    from vertikal.node.job import Job
-    from vertikal.node.stock import claim_stock
-    from vertikal.node.work import work
+    from vertikal.node.config.job_file import Job
+    from vertikal.node.runs.work import work
+    from vertikal.node.storage.prepared_correlation import claim_stock
 
     content = Job.load(job)
     settings = content.program_settings()

@@ -51,8 +51,8 @@ def demo(out: Path, rows: int, seed: int, mesh: str, no_open_hint: bool, recomme
     anywhere else.
     """
     with loading():
-        from vertikal.cli import demo_show
+        from vertikal.demo import show
     if recommender:
-        demo_show.recommend(seed)
+        show.recommend(seed)
     else:
-        demo_show.show(out, rows, seed, mesh, hint=not no_open_hint)
+        show.show(out, rows, seed, mesh, hint=not no_open_hint)

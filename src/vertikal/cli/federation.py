@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vertikal.cli.here import ask_service, party_option
+from vertikal.cli.party_option import ask_service, party_option
 from vertikal.errors import VertikalError
 
 

@@ -25,7 +25,12 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     federation.toml here and at each of them.
     """
     from vertikal.mesh.addresses import check_address
-    from vertikal.node.invitation import Invitation, parse_entry, server_context, write_federation
+    from vertikal.node.config.invitation import (
+        Invitation,
+        parse_entry,
+        server_context,
+        write_federation,
+    )
 
     check_address(address, plaintext=False)
     if len({name, *others}) != len(others) + 1:
@@ -50,7 +55,7 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
 @click.option("--minutes", type=click.FloatRange(0.05, 1440), default=60.0, show_default=True)
 def join_(code: str, folder: Path, minutes: float) -> None:
     """Join a federation with the CODE that its inviting party gave."""
-    from vertikal.node.invitation import Code, check_federation, join, write_federation
+    from vertikal.node.config.invitation import Code, check_federation, join, write_federation
 
     parsed = Code.parse(code)
     text = join(parsed, _entry(folder, parsed.name), 60 * minutes, click.echo)
@@ -60,7 +65,7 @@ def join_(code: str, folder: Path, minutes: float) -> None:
 
 
 def _entry(folder: Path, name: str) -> str:
-    from vertikal.node.federation import check_party_name
+    from vertikal.node.config.federation_file import check_party_name
 
     check_party_name(name, "NAME")
     path = folder / f"{name}.toml"

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from vertikal.cli.here import ask_service, party_option
+from vertikal.cli.party_option import ask_service, party_option
 from vertikal.errors import VertikalError
 
 
@@ -28,7 +28,7 @@ def job() -> None:
 @party_option
 def submit(file: Path, name: str | None, party: Path | None) -> None:
     """Submit the job in FILE to all its parties; this party approves it by submitting it."""
-    from vertikal.node.job import Job
+    from vertikal.node.config.job_file import Job
 
     content = msgspec.to_builtins(Job.read_unchecked(file))
     answer = ask_service(party, "submit", name=name or file.stem, job=content)

@@ -35,8 +35,8 @@ def keygen(
     parties, one after the other.
     """
     from vertikal.mesh.addresses import check_address
-    from vertikal.node.federation import check_party_name, entry_of
-    from vertikal.secure.identity import Identity
+    from vertikal.node.config.federation_file import check_party_name, entry_of
+    from vertikal.secure.keys.identity import Identity
 
     check_party_name(name, "NAME")
     if listens is not None:

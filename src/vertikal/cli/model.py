@@ -18,7 +18,7 @@ def model() -> None:
 @store_option
 def list_(store: Path) -> None:
     """All versions of all models."""
-    from vertikal.node.store import ModelStore
+    from vertikal.node.models.store import ModelStore
 
     damaged: list[str] = []
     found = ModelStore(store / "models").versions(damaged)
@@ -38,7 +38,7 @@ def list_(store: Path) -> None:
 @store_option
 def show(name: str, version: int | None, store: Path) -> None:
     """What is known about the model NAME, after a check of its files."""
-    from vertikal.node.store import ModelStore
+    from vertikal.node.models.store import ModelStore
 
     models = ModelStore(store / "models")
     one = models.check(name, version)
@@ -61,7 +61,7 @@ def show(name: str, version: int | None, store: Path) -> None:
 @store_option
 def delete(name: str, version: int | None, yes: bool, store: Path) -> None:
     """Delete this party's shard of the model NAME: nobody can predict with it any more."""
-    from vertikal.node.store import ModelStore
+    from vertikal.node.models.store import ModelStore
 
     models = ModelStore(store / "models")
     models.find(name, version)

@@ -30,7 +30,7 @@ def start(file: Path) -> None:
     was.
     """
     began = time.monotonic()
-    from vertikal.node.memory import share_one_arena
+    from vertikal.node.runs.memory import share_one_arena
     from vertikal.node.service import Service
 
     share_one_arena()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from vertikal.cli.here import ask_service, party_option
+from vertikal.cli.party_option import ask_service, party_option
 from vertikal.reporting import bytes_text, seconds_text
 
 
@@ -21,7 +21,7 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
     A short probe with invented columns on this machine. Only this party's own table is read, to
     count its rows; the others are only asked how fast they answer.
     """
-    from vertikal.node.job import Job
+    from vertikal.node.config.job_file import Job
 
     answer = ask_service(party, "plan", job=msgspec.to_builtins(Job.load(file)))
     if as_json:

@@ -17,8 +17,8 @@ from vertikal.version import __version__
 
 if TYPE_CHECKING:
     from vertikal.mesh.network import NetworkMesh
-    from vertikal.node.job import Job
-    from vertikal.node.progress import Report
+    from vertikal.node.config.job_file import Job
+    from vertikal.node.runs.progress import Report
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -59,9 +59,9 @@ def run(
     if any(identity.values()):
         raise click.UsageError(f"{', '.join(identity)} need --party")
     with loading():
-        from vertikal.cli.live_table import LiveTable
-        from vertikal.node import launch
-        from vertikal.node.job import Job
+        from vertikal.node.config.job_file import Job
+        from vertikal.node.runs import launch
+        from vertikal.node.runs.live_table import LiveTable
 
     ranked = any(name in os.environ for name in _RANKS)
     content = Job.load(job)
@@ -93,9 +93,9 @@ def _run_one(
     if not (federation and key and certificate) or mesh not in (None, "network"):
         raise click.UsageError(f"--party needs {', '.join(identity)}, and the network mesh")
     with loading():
-        from vertikal.cli.live_table import LiveTable
-        from vertikal.node.job import Job
-        from vertikal.node.work import work
+        from vertikal.node.config.job_file import Job
+        from vertikal.node.runs.live_table import LiveTable
+        from vertikal.node.runs.work import work
 
     content = Job.load(path)
     if name not in content.names:
@@ -108,7 +108,7 @@ def _run_one(
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
     """This process is one rank of several."""
     from vertikal.mesh.mpi import MpiMesh, MpiWorld
-    from vertikal.node.work import work
+    from vertikal.node.runs.work import work
 
     mesh = MpiMesh(job.names, MpiWorld(), job=job.digest, version=__version__, deadline=job.timeout)
     try:
@@ -131,11 +131,11 @@ def run_party(
     job: Path, name: str, federation: Path, key: Path, certificate: Path, out: Path | None
 ) -> None:
     """One party of a job, as `vertikal run` starts it."""
-    from vertikal.node.children import end_with_parent, told_port
-    from vertikal.node.federation import FederationFile
-    from vertikal.node.job import Job
-    from vertikal.node.progress import Report
-    from vertikal.node.work import work
+    from vertikal.node.config.federation_file import FederationFile
+    from vertikal.node.config.job_file import Job
+    from vertikal.node.runs.progress import Report
+    from vertikal.node.runs.subprocesses import end_with_parent, told_port
+    from vertikal.node.runs.work import work
 
     content = Job.load(job)
     addresses = FederationFile.load(federation).addresses()
@@ -160,8 +160,8 @@ def network_mesh(
 ) -> NetworkMesh:
     """The network mesh of one party of a job; ``addresses`` are those of the federation file."""
     from vertikal.mesh.network import NetworkMesh
-    from vertikal.node.federation import FederationFile
-    from vertikal.secure.identity import Identity
+    from vertikal.node.config.federation_file import FederationFile
+    from vertikal.secure.keys.identity import Identity
 
     members = FederationFile.load(federation)
     identity = Identity.load(key, certificate, passphrase())

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, places_of, texts
-from vertikal.data.prepare import SCALES, Scaling, learn_scaling
 from vertikal.data.row_choice import RowChoice
+from vertikal.data.scaling import SCALES, Scaling, learn_scaling
 from vertikal.data.sources import Source
 from vertikal.data.survey import Survey, is_numbering
 from vertikal.data.tables import Table

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from vertikal.clock import Observer
 from vertikal.estimators.classes import FederatedClassifier
 from vertikal.estimators.sharing import SharingEstimator
+from vertikal.party.clock import Observer
 
 Array = npt.NDArray[Any]
 

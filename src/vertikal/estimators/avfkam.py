@@ -15,17 +15,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms import avfkam
-from vertikal.algorithms.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard
-from vertikal.clock import Observer
+from vertikal.algorithms.kernel_machine import avfkam
+from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.errors import InputError
 from vertikal.estimators.base import plain
 from vertikal.estimators.federated import FederatedKernelEstimator
 from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
-from vertikal.party import Party
+from vertikal.party.clock import Observer
+from vertikal.party.party import Party
 
 Array = npt.NDArray[Any]
 

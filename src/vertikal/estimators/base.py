@@ -13,15 +13,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from vertikal.clock import Observer
-from vertikal.data.prepare import check_bounds, column_bounds
+from vertikal.data.scaling import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.columns import assign_columns, cut, refuse_text
 from vertikal.estimators.progress import ProgressBars
 from vertikal.estimators.simulation import Federation, Outcome, simulate
-from vertikal.party import Labels, Party
-from vertikal.secure.prg import derive_key, fresh_key
+from vertikal.party.clock import Observer
+from vertikal.party.party import Labels, Party
+from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]
 

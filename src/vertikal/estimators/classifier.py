@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from vertikal.clock import Observer
 from vertikal.estimators.classes import FederatedClassifier
 from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.party.clock import Observer
 
 
 class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):

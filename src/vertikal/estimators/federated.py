@@ -12,17 +12,17 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard
-from vertikal.algorithms.written_settings import plainly
-from vertikal.clock import Observer
+from vertikal.algorithms.kernel_machine import fdskl
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.written_settings import plainly
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import check_name, choose_label_parties
 from vertikal.estimators.simulation import Federation, Outcome
-from vertikal.party import MASKINGS, Labels, Party, digest
+from vertikal.party.clock import Observer
+from vertikal.party.party import MASKINGS, Labels, Party, digest
 
 Array = npt.NDArray[Any]
 

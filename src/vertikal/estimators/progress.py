@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vertikal.clock import Observer, Silent
 from vertikal.errors import InputError
+from vertikal.party.clock import Observer, Silent
 
 _SHOWN = ("phases", "solve", "predict")
 

@@ -17,13 +17,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms.client_gram import secure_gram
-from vertikal.algorithms.fedcfk import Requests, ServerKernel, UserRows, ask_until_complete, scores
+from vertikal.algorithms.fedcfk.fedcfk import (
+    Requests,
+    ServerKernel,
+    UserRows,
+    ask_until_complete,
+    scores,
+)
+from vertikal.algorithms.gram.client_gram import secure_gram
 from vertikal.errors import InputError
-from vertikal.party import Party
-from vertikal.secure.neighbours import plan
-from vertikal.secure.secagg import STAGES
-from vertikal.secure.secagg_run import aggregate
+from vertikal.party.party import Party
+from vertikal.secure.secagg.in_one_process import aggregate
+from vertikal.secure.secagg.neighbours import plan
+from vertikal.secure.secagg.rounds import STAGES
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from vertikal.clock import Observer
 from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.party.clock import Observer
 
 Array = npt.NDArray[Any]
 

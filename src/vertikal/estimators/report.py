@@ -6,8 +6,8 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vertikal.algorithms.admm_noise import Spent
-from vertikal.clock import Stage
+from vertikal.algorithms.admm.noise import Spent
+from vertikal.party.clock import Stage
 
 
 @dataclass(frozen=True)

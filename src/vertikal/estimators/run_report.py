@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vertikal.algorithms.shard import Training
+from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.estimators.report import Report
-from vertikal.party import AGREEMENT
+from vertikal.party.party import AGREEMENT
 from vertikal.privacy.ledger import Ledger
 from vertikal.reporting import (
     BarGroup,

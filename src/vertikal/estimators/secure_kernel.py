@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms.gram import Gram, GramSettings, cross_gram, gram_matrix
+from vertikal.algorithms.gram.secgram import Gram, GramSettings, cross_gram, gram_matrix
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import choose_label_parties
 from vertikal.kernels import dot_product
 from vertikal.kernels.bandwidth import sample_pairs, weighted_median
-from vertikal.party import MASKINGS, digest
-from vertikal.secure.prg import derive_key, fresh_key
+from vertikal.party.party import MASKINGS, digest
+from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]
 

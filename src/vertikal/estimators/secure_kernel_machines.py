@@ -12,9 +12,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
 
-from vertikal.clock import Observer
 from vertikal.errors import InputError
 from vertikal.estimators.secure_kernel import SecureKernelEstimator
+from vertikal.party.clock import Observer
 
 Array = npt.NDArray[Any]
 

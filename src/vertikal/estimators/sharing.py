@@ -13,15 +13,15 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms import admm
-from vertikal.algorithms.admm_settings import AdmmSettings, Privacy
-from vertikal.algorithms.admm_shard import AdmmShard
-from vertikal.clock import Observer
+from vertikal.algorithms.admm import sharing as admm
+from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
+from vertikal.algorithms.admm.shard import AdmmShard
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import choose_label_parties
 from vertikal.estimators.simulation import Outcome
-from vertikal.party import MASKINGS, Labels, digest
+from vertikal.party.clock import Observer
+from vertikal.party.party import MASKINGS, Labels, digest
 from vertikal.privacy.budget import BudgetFile
 
 Array = npt.NDArray[Any]

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from vertikal.blas import one_blas_thread
-from vertikal.clock import Observer
+from vertikal.compute.blas import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.errors import MeshError, VertikalError
 from vertikal.estimators.report import Report
 from vertikal.mesh import local_meshes
 from vertikal.mesh.interface import Mesh
-from vertikal.party import Labels, Party
+from vertikal.party.clock import Observer
+from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Ledger
 from vertikal.version import __version__
 

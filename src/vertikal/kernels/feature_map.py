@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array: TypeAlias = npt.NDArray[Any]
 Block: TypeAlias = Any

@@ -21,7 +21,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from vertikal.errors import RingError
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 FAR = {16: 9.0, 32: 20.0}
 """γ‖x − z‖² from which on the kernel counts as zero, by bits of the ring.

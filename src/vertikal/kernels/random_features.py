@@ -15,7 +15,7 @@ from scipy import sparse
 
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
 from vertikal.kernels.loops import LOOPS, Loops
-from vertikal.secure.ring import LIMIT, Ring, check_steps
+from vertikal.ring.integers import LIMIT, Ring, check_steps
 
 _TILE = 1 << 18
 _DENSE_ENOUGH = 0.05

@@ -13,11 +13,11 @@ from collections import deque
 from typing import Any, Protocol
 
 from vertikal.errors import InputError, WireError
-from vertikal.mesh import packets
 from vertikal.mesh.interface import DEADLINE
-from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
-from vertikal.mesh.packets import Ready
-from vertikal.mesh.security import NoSecurity
+from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.envelope import Ready
+from vertikal.mesh.packets.packet_mesh import CAPACITY, PacketMesh, Timing
+from vertikal.mesh.packets.security import NoSecurity
 
 _TAG = 7
 _NAPS = (2e-5, 1e-3)
@@ -121,7 +121,7 @@ class MpiMesh(PacketMesh):
             busy = False
             while queue := self._urgent or self._data:
                 rank, packet = queue.popleft()
-                pending.append(self._world.post(rank, packets.whole(packet)))
+                pending.append(self._world.post(rank, envelope.whole(packet)))
                 busy = True
             pending = [request for request in pending if not self._world.done(request)]
             if (came := self._world.poll()) is not None:
@@ -134,7 +134,7 @@ class MpiMesh(PacketMesh):
     def _arrived(self, rank: int, raw: bytes) -> None:
         peer = self.parties[rank]
         try:
-            packet = packets.unpack(raw, len(self.parties))
+            packet = envelope.unpack(raw, len(self.parties))
             if packet.sender != rank or self.parties[packet.receiver] != self.me:
                 raise WireError(f"a packet from {packet.sender} to {packet.receiver}")
         except WireError as error:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vertikal.errors import IdentityError, InputError, MeshError, NameTaken, PeerStopped, WireError
-from vertikal.mesh import packets
 from vertikal.mesh.addresses import check_address
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
-from vertikal.mesh.packet_mesh import CAPACITY, PacketMesh, Timing
-from vertikal.mesh.packets import NOTICE, Notice, Ready
-from vertikal.mesh.security import NetworkSecurity
+from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.envelope import NOTICE, Notice, Ready
+from vertikal.mesh.packets.packet_mesh import CAPACITY, PacketMesh, Timing
+from vertikal.mesh.packets.security import NetworkSecurity
 
 RELAY_CAPACITY = 256 << 20
 """Bytes that a relay holds for one party before it reads more slowly from the others."""
@@ -139,7 +139,7 @@ class NetworkMesh(PacketMesh):
 
     def arrived(self, raw: bytes, link: Link) -> None:
         """A packet came over this link: for me, or to be passed on. WireError for nonsense."""
-        packet = packets.unpack(raw, len(self.parties))
+        packet = envelope.unpack(raw, len(self.parties))
         sender, receiver = self.parties[packet.sender], self.parties[packet.receiver]
         passed_on = link.peer == self.relay and sender not in self._direct
         if sender != link.peer and not passed_on:
@@ -153,9 +153,9 @@ class NetworkMesh(PacketMesh):
             with self._changed:
                 onward = self._links.get(receiver)
             if onward is not None:
-                onward.outbox.put(raw, urgent=packet.kind != packets.DATA, limit=RELAY_CAPACITY)
+                onward.outbox.put(raw, urgent=packet.kind != envelope.DATA, limit=RELAY_CAPACITY)
         elif packet.kind == NOTICE:
-            notice = packets.decode(packet.body, Notice)
+            notice = envelope.decode(packet.body, Notice)
             if notice.party in self._pairs and notice.party not in self._direct:
                 self._noticed(notice)
         else:
@@ -176,12 +176,12 @@ class NetworkMesh(PacketMesh):
         """The relay tells the parties behind it who of the others is there."""
         if self.me != self.relay:
             return
-        body = packets.encode(Notice(party, up))
+        body = envelope.encode(Notice(party, up))
         with self._changed:
             for name, link in self._links.items():
                 if name != party:
                     place = self.parties.index(name)
-                    head = packets.pack_head(NOTICE, 0, self._place, place, 0)
+                    head = envelope.pack_head(NOTICE, 0, self._place, place, 0)
                     link.outbox.put(head + body, urgent=True)
 
     def _post(self, peer: str, packet: Ready, *, urgent: bool) -> None:

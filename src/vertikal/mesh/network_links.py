@@ -21,8 +21,8 @@ import msgspec
 
 from vertikal import errors
 from vertikal.errors import IdentityError, InputError, MeshError, VertikalError, WireError
-from vertikal.mesh.packets import CHUNK, MAX_PACKET, Ready, whole
-from vertikal.mesh.security import NetworkSecurity
+from vertikal.mesh.packets.envelope import CHUNK, MAX_PACKET, Ready, whole
+from vertikal.mesh.packets.security import NetworkSecurity
 from vertikal.records import msgpack_reader
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from vertikal.algorithms.written_settings import plainly
+from vertikal.algorithms.kernel_machine.written_settings import plainly
 from vertikal.errors import InputError
 from vertikal.records import convert
 
 if TYPE_CHECKING:
-    from vertikal.node.job import Job
-    from vertikal.party import Party
+    from vertikal.node.config.job_file import Job
+    from vertikal.party.party import Party
     from vertikal.privacy.budget import BudgetFile
     from vertikal.privacy.ledger import Disclosure
 
@@ -79,7 +79,7 @@ class Fdskl:
     name = "fdskl"
 
     def settings(self, job: Job) -> Any:
-        from vertikal.algorithms.settings import FdsklSettings
+        from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 
         return _settings(job, FdsklSettings)
 
@@ -92,7 +92,7 @@ class Fdskl:
     def train(
         self, party: Party, settings: Any, budget: BudgetFile | None = None, job: str = ""
     ) -> Any:
-        from vertikal.algorithms import fdskl
+        from vertikal.algorithms.kernel_machine import fdskl
 
         return fdskl.train(party, settings)
 
@@ -100,12 +100,12 @@ class Fdskl:
         return bool(settings.asynchronous and settings.allow_missing)
 
     def shard_kind(self) -> type[Any]:
-        from vertikal.algorithms.shard import Shard
+        from vertikal.algorithms.kernel_machine.shard import Shard
 
         return Shard
 
     def predict(self, party: Party, shard: Any) -> Any:
-        from vertikal.algorithms import fdskl
+        from vertikal.algorithms.kernel_machine import fdskl
 
         return fdskl.predict(party, shard)
 
@@ -113,14 +113,14 @@ class Fdskl:
         return bool(settings.loss == "logistic" and not settings.regression)
 
     def learns(self, settings: Any) -> list[Disclosure]:
-        from vertikal.algorithms.asynchronous import STEPS
-        from vertikal.algorithms.bandwidth import BANDWIDTH, DISTANCES, MEAN
-        from vertikal.algorithms.hidden import PASSES, disclosures_of
-        from vertikal.algorithms.label_sums import PARTIAL, PRODUCTS
-        from vertikal.algorithms.phases import REQUESTS, RESUMED, phases_of
-        from vertikal.algorithms.sealed import DISCLOSURES as SEALED
-        from vertikal.algorithms.turns import ROWS
-        from vertikal.party import AGREEMENT
+        from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
+        from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
+        from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
+        from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
+        from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
+        from vertikal.algorithms.kernel_machine.stochastic.round_robin import ROWS
+        from vertikal.algorithms.kernel_machine.values import PASSES, disclosures_of
+        from vertikal.party.party import AGREEMENT
 
         found = [AGREEMENT]
         if isinstance(settings.bandwidth, str):
@@ -176,14 +176,14 @@ class Avfkam(Fdskl):
     name = "avfkam"
 
     def settings(self, job: Job) -> Any:
-        from vertikal.algorithms.avfkam_settings import AvfkamSettings
+        from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 
         return _settings(job, AvfkamSettings)
 
     def train(
         self, party: Party, settings: Any, budget: BudgetFile | None = None, job: str = ""
     ) -> Any:
-        from vertikal.algorithms import avfkam
+        from vertikal.algorithms.kernel_machine import avfkam
 
         return avfkam.train(party, settings)
 
@@ -198,7 +198,7 @@ class Admm:
     name = "admm"
 
     def settings(self, job: Job) -> Any:
-        from vertikal.algorithms.admm_settings import AdmmSettings
+        from vertikal.algorithms.admm.settings import AdmmSettings
 
         return _settings(job, AdmmSettings)
 
@@ -212,7 +212,7 @@ class Admm:
     def train(
         self, party: Party, settings: Any, budget: BudgetFile | None = None, job: str = ""
     ) -> Any:
-        from vertikal.algorithms import admm
+        from vertikal.algorithms.admm import sharing as admm
 
         return admm.train(party, settings, budget if settings.privacy else None, job)
 
@@ -220,12 +220,12 @@ class Admm:
         return False
 
     def shard_kind(self) -> type[Any]:
-        from vertikal.algorithms.admm_shard import AdmmShard
+        from vertikal.algorithms.admm.shard import AdmmShard
 
         return AdmmShard
 
     def predict(self, party: Party, shard: Any) -> Any:
-        from vertikal.algorithms import admm
+        from vertikal.algorithms.admm import sharing as admm
 
         return admm.predict(party, shard)
 
@@ -233,8 +233,8 @@ class Admm:
         return bool(settings.loss == "logistic" and not settings.regression)
 
     def learns(self, settings: Any) -> list[Disclosure]:
-        from vertikal.algorithms.admm import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
-        from vertikal.party import AGREEMENT
+        from vertikal.algorithms.admm.sharing import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
+        from vertikal.party.party import AGREEMENT
 
         found = [AGREEMENT, TERMS, CONTRIBUTIONS, SHARED]
         return found if settings.privacy else [*found, PROGRESS]

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vertikal.errors import IdentityError, InputError, PeerStopped, VertikalError, WireError
+from vertikal.files import DiskFull
+from vertikal.node.approval.decisions import Council
+from vertikal.node.approval.job_description import describe, summary
+from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
-from vertikal.node.council import Council
-from vertikal.node.endpoint import Endpoint
-from vertikal.node.exchange import Exchange
-from vertikal.node.files import DiskFull
-from vertikal.node.job import Job
-from vertikal.node.jobs import JobBook, Record
-from vertikal.node.links import LinkMeter
-from vertikal.node.messages import Message, Probe, Serve, unpack
-from vertikal.node.peers import peers
+from vertikal.node.links.link_speed import LinkMeter
+from vertikal.node.links.messages import Message, Probe, Serve, unpack
+from vertikal.node.links.peers import peers
+from vertikal.node.links.standing_links import Exchange
+from vertikal.node.peer_message import public_words
+from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
-from vertikal.node.public_words import public_words
-from vertikal.node.runs import Run, all_checkpoints, is_passing
-from vertikal.node.site import Site
-from vertikal.node.words import describe, summary
+from vertikal.node.runs.running_jobs import Run, all_checkpoints, is_passing
+from vertikal.node.storage.party_home import Site
 from vertikal.records import convert
 
 if TYPE_CHECKING:
-    from vertikal.node.sessions import Predictions
+    from vertikal.node.predictions.sessions import Predictions
 
 BEAT = 1.0
 """Seconds between beats, where nothing happens that would make one sooner."""
@@ -144,7 +144,7 @@ class Service:
         return peers(self)
 
     def _do_plan(self, job: dict[str, Any]) -> Any:
-        from vertikal.node.plan import Link, plan
+        from vertikal.node.runs.plan import Link, plan
 
         content = _job(job)
         seen = self.council.look(content)
@@ -190,7 +190,7 @@ class Service:
     @property
     def predictions(self) -> Predictions:
         """Made when first needed: it brings the libraries of the programs."""
-        from vertikal.node.sessions import Predictions
+        from vertikal.node.predictions.sessions import Predictions
 
         with self.book.lock:
             if self._predictions is None:
@@ -349,9 +349,10 @@ class Service:
 
 def _load_libraries() -> None:
     """What runs and predictions need, loaded while nobody waits for it."""
-    from vertikal.node import sessions, stages
+    from vertikal.node.predictions import sessions
+    from vertikal.node.runs import party_run
 
-    del sessions, stages
+    del sessions, party_run
 
 
 def _job(content: dict[str, Any]) -> Job:

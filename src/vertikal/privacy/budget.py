@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from vertikal.disk import sync_folder
 from vertikal.errors import BudgetSpent, InputError
+from vertikal.files import sync_folder
 from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
 from vertikal.records import from_json
 

@@ -1,5 +1,4 @@
-"""Secure sums: everything that keeps one party's numbers from another lives in this room.
+"""Everything that keeps one party's numbers from another: keys, sums, hidden phases, aggregation.
 
-Rings, key agreement, pads and masking trees enter; what is summed, and why, does not. Programs
-reach it through `Party`, never directly, except for the encoding of numbers in `ring`.
+Only this room uses the cryptography library; secret bits come from it and the operating system.
 """

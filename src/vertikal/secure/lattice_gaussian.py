@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError
-from vertikal.secure import prg
+from vertikal.secure.keys import prg
 
 Array = npt.NDArray[Any]
 

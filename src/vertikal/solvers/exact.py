@@ -24,8 +24,8 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from vertikal.losses.pointwise import Loss
+from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.line_search import search
-from vertikal.solvers.operator import FeatureOperator
 
 Array = npt.NDArray[Any]
 

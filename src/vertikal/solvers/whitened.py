@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.solvers.operator import ALL, FeatureOperator
+from vertikal.solvers.feature_operator import ALL, FeatureOperator
 
 Array = npt.NDArray[Any]
 

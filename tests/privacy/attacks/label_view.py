@@ -11,18 +11,18 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms import fdskl
-from vertikal.algorithms.phases import PhasePass
-from vertikal.algorithms.settings import FdsklSettings
-from vertikal.algorithms.shard import Shard
+from vertikal.algorithms.kernel_machine import fdskl
+from vertikal.algorithms.kernel_machine.phases import PhasePass
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.compute.open_operator import OpenOperator
 from vertikal.data.tables import Table
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.kernels.spectral import kernel_named
 from vertikal.mesh.recording import RecordingMesh, Tape
-from vertikal.party import Labels, digest
-from vertikal.secure import prg
-from vertikal.secure.ring import Ring
-from vertikal.solvers.operator import OpenOperator
+from vertikal.party.party import Labels, digest
+from vertikal.ring.integers import Ring
+from vertikal.secure.keys import prg
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ from vertikal.privacy.attacks.linear_system import (
     recover_differences,
     recover_differences_exact,
 )
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

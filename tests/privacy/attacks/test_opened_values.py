@@ -15,7 +15,7 @@ from sklearn.datasets import load_svmlight_file
 
 from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.hidden import HiddenOperator
+from vertikal.algorithms.kernel_machine.values import HiddenOperator
 from vertikal.errors import InputError
 from vertikal.privacy.attacks.binary_columns import binary_columns
 from vertikal.privacy.attacks.opened_values import separate_values

@@ -9,7 +9,7 @@ import pytest
 from vertikal.errors import InputError
 from vertikal.privacy.attacks.score import matched_correlations
 from vertikal.privacy.attacks.source_separation import Separated, centred_angles, separate
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

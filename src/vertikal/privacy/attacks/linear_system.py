@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

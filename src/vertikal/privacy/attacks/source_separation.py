@@ -19,7 +19,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from vertikal.errors import InputError
-from vertikal.secure.ring import Ring
+from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 

@@ -1,0 +1,178 @@
+"""The noise of the private form of ADMM sharing: how much, of which kind, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+
+from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
+from vertikal.errors import InputError
+from vertikal.party.party import NOISE_DISTANCE, NOISE_LOG_RATIO, Party
+from vertikal.privacy.accountant import (
+    corollary1,
+    corollary1_round,
+    epsilon_of,
+    theorem3_deviation,
+    tight_deviation,
+)
+from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
+from vertikal.ring.integers import Ring
+from vertikal.solvers.design import Design
+
+Array = npt.NDArray[Any]
+
+_ROUNDING = 1e-4
+"""What rounding to the lattice may add to the sensitivity; half of it is the x-step's own."""
+_PUBLISHED_FRACTION = 36
+_LIGHTEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the rounds up to ``round`` have cost one party."""
+
+    round: int
+    epsilon: float  # tight, at δ
+    composed: float  # by Corollary 1, at the same δ
+    delta: float
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The Gaussian of one job: ``deviation`` σ in each released number, the same in each round."""
+
+    privacy: Privacy
+    rounds: int
+    sensitivity: float
+    deviation: float
+    fraction_bits: int
+
+    @property
+    def mu(self) -> float:
+        """Of all rounds together, as Gaussian DP counts."""
+        return self.sensitivity / self.deviation * math.sqrt(self.rounds)
+
+    def spent(self, rounds: int) -> Spent:
+        """The cost of the first ``rounds`` rounds at the stated δ; infinite where nothing holds."""
+        privacy = self.privacy
+        composed = math.inf
+        one = math.sqrt(2 * math.log(1.25 * 2 * self.rounds / privacy.delta))
+        one *= self.sensitivity / self.deviation
+        if 0 < one <= 1:
+            composed = corollary1(one, 0.0, rounds, privacy.delta / 2)[0]
+        if privacy.mechanism == "paper":
+            return Spent(rounds, math.inf, composed, privacy.delta)
+        mu = self.sensitivity / self.deviation * math.sqrt(rounds)
+        return Spent(rounds, epsilon_of(mu, privacy.delta), composed, privacy.delta)
+
+
+def plan_noise(
+    settings: AdmmSettings, rows: int, columns: int, rho: float, penalty: float
+) -> Noise:
+    """σ from the total (ε, δ) and the number of rounds."""
+    privacy = settings.privacy
+    if privacy is None:
+        raise InputError.of("privacy", "a budget", None)
+    rounds = settings.most_rounds
+    if privacy.mechanism == "paper":
+        sensitivity = lemma1_sensitivity(
+            columns, rho, penalty, len(settings.parties), privacy.bound
+        )
+        epsilon, delta = corollary1_round(privacy.epsilon, privacy.delta, rounds)
+        deviation = theorem3_deviation(epsilon, delta, sensitivity)
+        return Noise(privacy, rounds, sensitivity, deviation, _PUBLISHED_FRACTION)
+    outputs = math.sqrt(settings.outputs)  # one release per class, each of this sensitivity
+    sensitivity = row_sensitivity(privacy.bound) * outputs * (1 + _ROUNDING)
+    # Where the sampler is not the ideal one, ε and δ pay for it, number by number.
+    numbers = rounds * rows * settings.outputs
+    slack = NOISE_DISTANCE * numbers * (1 + math.exp(min(privacy.epsilon, 700.0)))
+    epsilon = privacy.epsilon - 2 * NOISE_LOG_RATIO * numbers
+    if slack > privacy.delta / 2 or epsilon <= 0:
+        raise InputError.of(
+            "epsilon", "small enough for the noise sampler at this delta", privacy.epsilon
+        )
+    deviation = tight_deviation(epsilon, privacy.delta - slack, rounds, sensitivity)
+    bits = Party.noise_lattice(deviation)
+    if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING / 2 * sensitivity:
+        raise InputError.of(
+            "epsilon",
+            f"larger, or rows fewer than {rows}: the lattice of the noise is too coarse",
+            privacy.epsilon,
+        )
+    return Noise(privacy, rounds, sensitivity, deviation, bits)
+
+
+class Release:
+    """Turns a contribution D_m·x_m into what leaves the party, in ring elements.
+
+    With noise, numbers of rows that weigh less are sent times √(weight/largest), since that is what
+    a row moves by at most 2b (`vertikal.privacy.sensitivity`): such a row gets more noise.
+    """
+
+    def __init__(
+        self,
+        party: Party,
+        noise: Noise | None,
+        design: Design,
+        fraction: int,
+        weights: Array | None = None,
+    ) -> None:
+        self._party, self._noise = party, noise
+        self._ring = Ring(64)
+        self._scale: Array | None = None
+        if noise is not None and weights is not None:
+            self._scale = np.sqrt(weights / weights.max())[:, None]
+        self._fraction = fraction if noise is None else noise.fraction_bits
+        self._root: Array | None = None
+        if noise is not None and noise.privacy.mechanism == "paper":
+            self._root = _inverse_root(design.gram())
+            self._design = design
+
+    def __call__(self, contribution: Array, summands: int) -> tuple[Array, Array]:
+        """(ring elements to send, the same as numbers: what everybody may know)."""
+        noise = self._noise
+        if noise is not None and self._root is not None:
+            contribution = contribution + self._published(noise.deviation, contribution.shape[1])
+        if self._scale is not None:
+            contribution = contribution * self._scale
+        with self._party.naming("contributions"):
+            encoded = self._ring.encode_reals(contribution, self._fraction, summands)
+        if noise is not None and self._root is None:
+            width = noise.deviation * 2.0**self._fraction
+            drawn = self._party.gaussian_noise(width, contribution.shape)
+            encoded = encoded + drawn.view(np.uint64)
+        return encoded, self.opened(encoded)
+
+    def opened(self, encoded: Array) -> Array:
+        """The numbers that ring elements, or their sum over parties, stand for."""
+        numbers = self._ring.decode_reals(encoded, self._fraction)
+        if self._scale is None:
+            return numbers
+        # Rows of (nearly) no weight count for nothing, and their noise would be out of range.
+        return np.divide(
+            numbers, self._scale, np.zeros_like(numbers), where=self._scale > _LIGHTEST
+        )
+
+    def _published(self, deviation: float, outputs: int) -> Array:
+        """ADMM eq. (16): D_m·ξ, ξ ~ N(0, σ²(D_mᵀD_m)⁻¹), as published.
+
+        D_m·ξ lies in the span of D_m's columns, so who sees it can tell data sets with different
+        spans apart with certainty: no (ε, δ) follows, whatever σ.
+        """
+        if self._root is None:
+            raise InputError.of("mechanism", "'paper'", "row")
+        width = 2.0 ** Party.noise_lattice(1.0)
+        plain = self._party.gaussian_noise(width, (self._design.width, outputs)) / width
+        return self._design.forward(deviation * (self._root @ plain))
+
+
+def _inverse_root(gram: Array) -> Array:
+    """(DᵀD)^(−1/2) on the span of D's rows."""
+    values, vectors = eigh(gram)
+    kept = values > 1e-10 * values.max(initial=0.0)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)

@@ -1,0 +1,107 @@
+"""Alignment: which rows the parties have in common, in one order, by private set intersection.
+
+Each party learns which of its own rows all the others have too, and nothing else about anybody's
+ids but how many there are, rounded up to within a sixteenth. The steps are those of
+`vertikal.secure.psi.intersection`; how secret they are, and under which assumptions, is in
+docs/explanation-alignment.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.data.ids import Ids, normalise
+from vertikal.errors import InputError
+from vertikal.party.party import Party
+from vertikal.privacy.ledger import Disclosure
+
+Array = npt.NDArray[Any]
+
+DISCLOSURES = {
+    "sizes": Disclosure(
+        "id counts",
+        "how many ids there are, rounded up, and the least number that must be common",
+        "how many rows the sender has, to within a sixteenth",
+        masked=False,
+    ),
+    "blinded": Disclosure(
+        "blinded ids",
+        "the leader's ids as points of the group under a secret of its own, shuffled and padded",
+        "nothing: points that only the leader can tell apart",
+        masked=True,
+    ),
+    "evaluated": Disclosure(
+        "evaluated ids",
+        "the same points under a secret of the sender",
+        "the sender's secret function at the leader's own ids; nothing about the sender's ids",
+        masked=True,
+    ),
+    "tables": Disclosure(
+        "id tables",
+        "a table of random-looking numbers, summed over the parties",
+        "which of the leader's ids all parties have; nothing about ids that one party lacks",
+        masked=True,
+    ),
+    "matches": Disclosure(
+        "common ids",
+        "the common ids in the leader's order, each written so that only its receiver knows it",
+        "which of its own rows are common to all parties, and their common order",
+        masked=False,
+    ),
+    "check": Disclosure(
+        "alignment check",
+        "the number of common ids and a digest of them",
+        "whether all parties have found the same ids in the same order",
+        masked=False,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Own rows that all parties have, in the order that is the same at all."""
+
+    rows: Array  # (matched,) int64, numbers of own rows
+    own: int
+    """How many ids this party brought."""
+    digest: str
+    """Of the common ids in their order; the same at all parties, another in each run."""
+
+    @property
+    def matched(self) -> int:
+        return len(self.rows)
+
+
+def align(
+    party: Party,
+    ids: Ids | Iterable[Any],
+    *,
+    least: int = 1,
+    group: tuple[str, ...] | None = None,
+) -> Alignment:
+    """Align ``ids``, one per row of the own table, with those of all parties of ``group``.
+
+    Fewer than ``least`` common ids end it with an error before anybody but the leader knows which
+    they are; the leader does, since it must know them to count them. ``group`` are the parties that
+    have ids, all by default; its first is the leading label party.
+    """
+    own = ids if isinstance(ids, Ids) else normalise(party.name, ids)
+    if isinstance(least, bool) or not isinstance(least, int) or least < 1:
+        raise InputError.of("least", "a whole number from 1 on", least)
+    members = group or party.parties
+    order = (party.leader, *(name for name in members if name != party.leader))
+    meeting = party.intersection(order, own.values, DISCLOSURES)
+    with party.clock.stage("alignment: sizes"):
+        meeting.compare_sizes(least)
+    with party.clock.stage("alignment: ids", meeting.largest):
+        meeting.pass_round()
+    with party.clock.stage("alignment: tables"):
+        meeting.gather()
+        rows = meeting.spread()
+        digest = meeting.check(rows)
+    return Alignment(np.asarray(rows, np.int64), len(own), digest.hex())

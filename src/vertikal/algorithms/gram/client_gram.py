@@ -1,0 +1,125 @@
+"""SecGram for many clients, any of which may vanish: the linear kernel by secure aggregation.
+
+Each client holds its own columns of the same rows, down to one. It sends its masked outer product,
+of which only the entries on and above the diagonal travel; the server learns the sum over those who
+stayed. The aggregation itself is passed in (`secure.secagg_run.aggregate`, with its drop-outs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.gram.secgram import RINGS, check_bits
+from vertikal.errors import InputError, RingError
+from vertikal.ring.integers import Ring
+
+Array = npt.NDArray[Any]
+
+
+class Total(Protocol):
+    """What an aggregation gives."""
+
+    @property
+    def total(self) -> Array: ...
+    @property
+    def survivors(self) -> tuple[str, ...]: ...
+
+
+class Aggregation(Protocol):
+    """Sums ``values(client)`` over the clients that stay."""
+
+    def __call__(
+        self, clients: Sequence[str], values: Any, *, ring: Ring, length: int
+    ) -> Total: ...
+
+
+@dataclass(frozen=True)
+class ClientGram:
+    """The kernel over the columns of ``survivors``."""
+
+    values: Array  # (rows, rows) int64
+    survivors: tuple[str, ...]
+    ring: Ring
+
+
+def secure_gram(
+    columns: Mapping[str, Array], aggregate: Aggregation, *, largest: int = 1, binary: bool = False
+) -> ClientGram:
+    """SecGram 2.1: K = Σ_u x_u x_uᵀ over the clients, exact.
+
+    ``columns`` (rows,) or (rows, own columns) by client, whole numbers of at most ``largest`` in
+    magnitude, which all agree on beforehand: it decides the ring, and nobody may exceed it.
+    """
+    blocks = {name: check_client(name, x, largest, binary) for name, x in columns.items()}
+    heights = {block.shape[0] for block in blocks.values()}
+    if len(heights) != 1:
+        raise InputError.of("columns", "of one number of rows at all clients", sorted(heights))
+    rows = heights.pop()
+    width = sum(block.shape[1] for block in blocks.values())
+    ring = smallest_ring(width, largest)
+    result = aggregate(
+        tuple(blocks),
+        lambda name: packed_products(blocks[name], ring),
+        ring=ring,
+        length=rows * (rows + 1) // 2,
+    )
+    return ClientGram(unpacked(result.total, rows, ring), result.survivors, ring)
+
+
+def check_client(name: str, values: Any, largest: int, binary: bool) -> Array:
+    """A client's own check of its columns, before anything leaves it: (rows, columns) int64."""
+    block = np.asarray(values)
+    block = block[:, None] if block.ndim == 1 else block
+    if block.ndim != 2 or not np.isfinite(block.astype(np.float64)).all():
+        raise InputError.of(f"columns of {name}", "finite numbers in one or two dimensions", "not")
+    if binary:
+        check_bits(name, block.astype(np.float64))
+    whole = np.rint(block.astype(np.float64))
+    if (whole != block).any():
+        raise InputError.of(
+            f"columns of {name}", "whole numbers; scale and round them", "fractions"
+        )
+    if np.abs(whole).max(initial=0) > largest:
+        raise RingError(
+            f"columns of {name}: at most {largest} in magnitude was agreed on, got "
+            f"{np.abs(whole).max():g}; raise largest"
+        )
+    return whole.astype(np.int64)
+
+
+def smallest_ring(columns: int, largest: int) -> Ring:
+    """The smallest of Z_{2^16}, Z_{2^32}, Z_{2^64} that holds every entry of the kernel."""
+    bound = columns * largest**2
+    for bits in RINGS:
+        if bound < 2 ** (bits - 1):
+            return Ring(bits)
+    raise RingError(
+        f"kernel: {columns} columns of up to {largest} give inner products up to {bound}, beyond "
+        "64 bits; divide the columns"
+    )
+
+
+def packed_products(block: Array, ring: Ring) -> Array:
+    """X Xᵀ on and above the diagonal, row by row, as ring elements (rows·(rows + 1)/2,)."""
+    rows = block.shape[0]
+    packed = np.zeros(rows * (rows + 1) // 2, ring.dtype)
+    starts = np.cumsum([0, *range(rows, 0, -1)])
+    for i in np.flatnonzero(block.any(axis=1)):
+        # In 64 bits numbers wrap exactly as the ring does.
+        products = block[i:] @ block[i]
+        packed[starts[i] : starts[i + 1]] = products.astype(ring.dtype)
+    return packed
+
+
+def unpacked(total: Array, rows: int, ring: Ring) -> Array:
+    """The symmetric matrix (rows, rows) int64 of which `packed_products` is one half."""
+    values = np.zeros((rows, rows), np.int64)
+    upper = np.triu_indices(rows)
+    values[upper] = total.view(f"int{ring.bits}")
+    values.T[upper] = values[upper]
+    return values

@@ -1,0 +1,290 @@
+"""SecGram: the exact linear kernel of columns that lie at several parties (Polato et al., ESANN).
+
+K = Σ_ℓ X_ℓ X_ℓᵀ is a sum over the parties, so a secure sum gives it to the label party and nothing
+else. Whole numbers are summed exactly, in the smallest ring that holds the result; real numbers in
+fixed point, with a bound on the error. Only tiles on and above the diagonal travel.
+
+`gram_matrix` and `cross_gram` are the programs; every party runs them. For many clients that may
+vanish see `client_gram`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.data.scaling import Scaling, learn_scaling
+from vertikal.errors import InputError, MeshError, RingError
+from vertikal.party.party import Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.records import convert
+from vertikal.ring.integers import Ring
+
+Array = npt.NDArray[Any]
+Block = Any
+
+TILE = 1024
+"""Rows and columns of a tile."""
+
+EXACT = 2.0**53
+RINGS = (16, 32, 64)
+
+SIZES = Disclosure(
+    "sizes",
+    "the largest squared length of a row, and whether columns are whole numbers, summed",
+    "the label party learns the sum of the parties' largest squared lengths, and how many of them "
+    "hold numbers that are not whole; with two parties, the other's",
+    masked=True,
+)
+RING = Disclosure(
+    "ring", "the ring and its fixed point", "everybody learns how large rows may be", masked=False
+)
+PRODUCTS = Disclosure(
+    "kernel",
+    "inner products of rows, summed over the parties",
+    "the label party learns all inner products of the rows over all columns, hence all distances; "
+    "with two parties, those of the other's columns, from which its rows follow up to a rotation",
+    masked=True,
+)
+SUPPORT = Disclosure(
+    "support",
+    "numbers of the training rows that predictions need",
+    "everybody learns which training rows carry the model",
+    masked=False,
+)
+
+
+class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What all parties of a SecGram job agree on."""
+
+    parties: tuple[str, ...]
+    label_parties: tuple[str, ...]
+    ring_bits: int | Literal["auto"] = "auto"
+    scale: str | None = None
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ring_bits != "auto" and self.ring_bits not in RINGS:
+            raise InputError.of("ring_bits", f"'auto' or one of {RINGS}", self.ring_bits)
+
+
+class FixedPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How inner products are written: ``bits`` of a ring, ``fraction`` of them after the point."""
+
+    bits: int
+    fraction: int
+    error: float  # no entry of the sum is further from the true one
+
+
+@dataclass(frozen=True)
+class GramShard:
+    """What one party keeps: its own scaled training rows, as a kernel machine must."""
+
+    party: str
+    columns: tuple[str, ...]
+    scaling: Scaling
+    rows: Block  # (rows, columns), dense or CSR
+
+
+@dataclass(frozen=True)
+class Gram:
+    """What the label party learned."""
+
+    values: Array  # (rows, others)
+    left: Array  # (rows,) squared lengths
+    right: Array  # (others,)
+    fixed_point: FixedPoint
+
+
+def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram | None]:
+    """The linear kernel of all training rows, SecGram eq. (1): at the leader, None elsewhere."""
+    with party.clock.stage("prepare"):
+        scaling = learn_scaling(party.table, settings.scale)
+        rows = _scaled(party, scaling, settings)
+        shard = GramShard(party.name, party.table.columns, scaling, rows)
+    largest = _largest_length(rows)
+    point = agree_on_ring(party, settings, largest, _whole(rows), rows.shape[1])
+    count = rows.shape[0]
+    values = np.empty((count, count)) if party.leads else None
+    with party.clock.stage("kernel", count):
+        for i, j in tiles(count):
+            own = _products(rows[i], rows[j])
+            upper = np.triu_indices(own.shape[0]) if i == j else None
+            part = own.ravel() if upper is None else own[upper]
+            total = _summed(party, part, point)
+            if values is not None and total is not None:
+                if upper is None:
+                    values[i, j] = total.reshape(own.shape)
+                    values[j, i] = values[i, j].T
+                else:
+                    block = values[i, j]
+                    block[upper] = total
+                    block.T[upper] = total
+            party.clock.advance(i.stop - i.start if i == j else 0)
+    if values is None:
+        return shard, None
+    lengths = values.diagonal().copy()
+    return shard, Gram(values, lengths, lengths, point)
+
+
+def cross_gram(
+    party: Party, shard: GramShard, settings: GramSettings, support: Array | None
+) -> Gram | None:
+    """Inner products of the rows of ``party.table`` with the training rows ``support``.
+
+    Row numbers and result are the leader's; the others pass None and get None.
+    """
+    audience = (party.leader, *(name for name in party.parties if name != party.leader))
+    wanted = None if support is None else np.asarray(support, np.int64)
+    chosen = np.asarray(party.broadcast(wanted, audience, SUPPORT))
+    count = shard.rows.shape[0]
+    if (
+        chosen.dtype != np.int64
+        or chosen.ndim != 1
+        or (chosen >= count).any()
+        or (chosen < 0).any()
+    ):
+        raise MeshError(f"{party.name}: {party.leader} asked for training rows that are not there")
+    kept = shard.rows[chosen]
+    rows = _scaled(party, shard.scaling, settings)
+    # |⟨x, z⟩| ≤ max(‖x‖², ‖z‖²), and the squared lengths of new rows travel as well.
+    largest = max(_largest_length(rows), _largest_length(kept))
+    whole = _whole(rows) and _whole(kept)
+    point = agree_on_ring(party, settings, largest, whole, rows.shape[1])
+    values, left = np.empty((rows.shape[0], len(chosen))), np.empty(rows.shape[0])
+    with party.clock.stage("predict", rows.shape[0]):
+        right = _summed(party, _lengths(kept), point)
+        for start in range(0, rows.shape[0], TILE):
+            where = slice(start, min(start + TILE, rows.shape[0]))
+            block = rows[where]
+            own = np.column_stack((_lengths(block), _products(block, kept)))
+            total = _summed(party, own.ravel(), point)
+            if total is not None:
+                left[where] = total.reshape(own.shape)[:, 0]
+                values[where] = total.reshape(own.shape)[:, 1:]
+            party.clock.advance(where.stop - where.start)
+    return None if right is None else Gram(values, left, right, point)
+
+
+def agree_on_ring(
+    party: Party, settings: GramSettings, largest: float, whole: bool, width: int
+) -> FixedPoint:
+    """Sum the parties' bounds, and let the leader choose ring and fixed point for all."""
+    wide = Ring(64)
+    with party.naming("kernel"):
+        mine = wide.encode_wide(
+            np.array([largest, 0.0 if whole else 1.0, float(width)]), len(party.parties)
+        )
+    total = party.secure_sum(mine, party.leader, SIZES)
+    answer: dict[str, Any] | None = None
+    if total is not None:
+        bound, broken, columns = wide.decode_wide(total)
+        point = choose_ring(
+            settings.ring_bits, float(bound), broken < 0.5, len(party.parties), round(columns)
+        )
+        answer = msgspec.structs.asdict(point)
+    audience = (party.leader, *(name for name in party.parties if name != party.leader))
+    message: Any = party.broadcast(answer, audience, RING)
+    try:
+        point = convert(message, FixedPoint)
+    except msgspec.ValidationError as error:
+        raise MeshError(f"{party.name}: {party.leader} announced no ring: {error}") from None
+    if point.bits not in RINGS or not -1000 < point.fraction < 60:
+        raise MeshError(f"{party.name}: {party.leader} announced a ring nobody knows: {point}")
+    return point
+
+
+def choose_ring(
+    bits: int | Literal["auto"], bound: float, whole: bool, parties: int, columns: int
+) -> FixedPoint:
+    """The smallest ring for whole numbers up to ``bound``; for real ones the longest fraction.
+
+    Rounding adds at most half a unit per party, and the products in double precision, of so many
+    columns, what double precision adds.
+    """
+    if whole and bound < EXACT:
+        for candidate in RINGS if bits == "auto" else (bits,):
+            if bound < 2.0 ** (candidate - 1):
+                return FixedPoint(candidate, 0, 0.0)
+        raise RingError(
+            f"kernel: inner products up to {bound:.6g} do not fit in {bits} bits; take a wider "
+            "ring_bits, or 'auto'"
+        )
+    width = 32 if bits == "auto" else bits
+    room = 2.0 ** (width - 1) - 1 - parties
+    fraction = min(52, math.floor(math.log2(room / max(bound, 1e-300))))
+    rounding = columns * 2.0**-52 * bound
+    return FixedPoint(width, fraction, parties * 2.0 ** -(fraction + 1) + rounding)
+
+
+def tiles(count: int, height: int = TILE) -> Iterator[tuple[slice, slice]]:
+    """Pairs of row runs on and above the diagonal: the matrix is symmetric."""
+    runs = [slice(i, min(i + height, count)) for i in range(0, count, height)]
+    for a, first in enumerate(runs):
+        for second in runs[a:]:
+            yield first, second
+
+
+def encode_products(values: Array, point: FixedPoint) -> Array:
+    """Inner products as ring elements; they have been checked to fit."""
+    scaled = np.rint(np.ldexp(values, point.fraction))
+    return scaled.astype(np.int64).astype(Ring(point.bits).dtype)
+
+
+def decode_products(total: Array, point: FixedPoint) -> Array:
+    """The sums of inner products that `encode_products` wrote."""
+    return np.asarray(np.ldexp(total.view(f"int{point.bits}").astype(np.float64), -point.fraction))
+
+
+def check_bits(title: str, block: Block) -> None:
+    """Refuse anything but zeros and ones, where a boolean kernel reads them."""
+    values = block.data if sparse.issparse(block) else block
+    if values.size and not np.isin(values, (0.0, 1.0)).all():
+        wrong = values[~np.isin(values, (0.0, 1.0))].flat[0]
+        raise InputError.of(f"columns of {title}", "0 or 1 for a boolean kernel", float(wrong))
+
+
+def _summed(party: Party, values: Array, point: FixedPoint) -> Array | None:
+    total = party.secure_sum(encode_products(values, point), party.leader, PRODUCTS)
+    return None if total is None else decode_products(total, point)
+
+
+def _scaled(party: Party, scaling: Scaling, settings: GramSettings) -> Block:
+    block = party.table.block(slice(0, party.table.rows))
+    centre, factor = scaling.arrays()
+    if sparse.issparse(block) and not centre.any():
+        block = sparse.csr_array(block * factor[None, :])
+    else:
+        dense = block.toarray() if sparse.issparse(block) else block
+        block = (dense - centre) * factor
+    if settings.binary:
+        check_bits(f"party {party.name!r}", block)
+    return block
+
+
+def _whole(block: Block) -> bool:
+    values = block.data if sparse.issparse(block) else block
+    return bool((values == np.rint(values)).all())
+
+
+def _lengths(block: Block) -> Array:
+    if sparse.issparse(block):
+        return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", block, block))
+
+
+def _largest_length(block: Block) -> float:
+    return float(_lengths(block).max(initial=0.0))
+
+
+def _products(left: Block, right: Block) -> Array:
+    """X Zᵀ, dense float64: exact for whole numbers, whose sums stay below 2^53."""
+    product = left @ right.T
+    return np.asarray(product.toarray() if sparse.issparse(product) else product)

@@ -1,0 +1,66 @@
+"""Products that earlier runs of the same job opened to a label party: none is opened twice.
+
+A solver that begins again asks the same questions until it comes to where the last run was broken
+off. Asked anew they would be answered under fresh noise, and two answers to one question say more
+than was agreed. So the label party keeps each answer, and a question that it has the answer to is
+not asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.party.party import Keeper
+
+Array = npt.NDArray[Any]
+
+ANSWERS = "answers"
+_DIGEST, _HEAD = 32, 40
+
+
+class Remembered:
+    """The answers of all runs so far, by the question: which product, of what, over which rows."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._known: dict[bytes, Array] = {}
+        self.opened = 0
+        """Forward products of all rows among them, by vector: what the helper has counted."""
+        for entry in keeper.noted(ANSWERS):
+            outputs = int.from_bytes(entry[_DIGEST:_HEAD], "big", signed=True)
+            answer = np.frombuffer(entry[_HEAD:], np.float64).reshape(-1, abs(outputs))
+            self._known[entry[:_DIGEST]] = answer
+            self.opened += max(0, outputs)
+
+    def product(
+        self,
+        ask: Callable[[str, Array, Array | None, slice], Array],
+        kind: str,
+        vectors: Array,
+        rows: Array | None,
+        columns: slice,
+    ) -> Array:
+        """The answer of an earlier run, or of ``ask``, which is then kept."""
+        question = _digest(kind, vectors, rows, columns)
+        if question in self._known:
+            return self._known[question].copy()
+        answer = np.asarray(ask(kind, vectors, rows, columns), np.float64)
+        # Forward products carry the sign that `opened` counts them by.
+        outputs = vectors.shape[1] if kind == "forward" else -vectors.shape[1]
+        head = question + outputs.to_bytes(_HEAD - _DIGEST, "big", signed=True)
+        self._keeper.note(ANSWERS, head + answer.tobytes())
+        return answer
+
+
+def _digest(kind: str, vectors: Array, rows: Array | None, columns: slice) -> bytes:
+    words = f"{kind} {vectors.shape} {columns.start} {columns.stop} {rows is None}"
+    found = hashlib.sha256(words.encode())
+    found.update(np.ascontiguousarray(vectors, np.float64).tobytes())
+    if rows is not None:
+        found.update(np.ascontiguousarray(rows, np.int64).tobytes())
+    return found.digest()

@@ -1,0 +1,206 @@
+"""AVFKAM: asynchronous vertical federated kernelised AUC maximisation (Zhang et al., KDD 2024).
+
+`train` is the program; every party runs it. The preprocessing of Appendix C is `preparation`, the
+iterations of Algorithm 1 are in `asynchronous` (AVFKAM) and `turns` (VFKAM, its synchronous twin;
+with one party TSAM), Algorithm 2 is `Learner.partial`. Prediction is that of FDSKL.
+
+A pairwise loss knows no threshold: part of the rows is held out of the training, and on them f is
+turned into log-odds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
+from vertikal.algorithms.kernel_machine.features import begin, prepare_and_learn
+from vertikal.algorithms.kernel_machine.sealed import train_sealed
+from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.stochastic.schedules import learn_stochastically
+from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import MOST_ROWS, Watch
+from vertikal.errors import InputError
+from vertikal.losses.pairwise import PairLoss, pair_loss_named
+from vertikal.party.party import Labels, Party
+from vertikal.solvers.calibration import fit_log_odds, threshold_of
+from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.pairs import PairProblem
+
+__all__ = ["predict", "train"]
+
+Array = npt.NDArray[Any]
+
+FEWEST_HELD = 10
+"""Rows of each class that must be held out; with fewer, f is calibrated on the training rows."""
+
+
+def train(party: Party, settings: AvfkamSettings) -> Shard:
+    """The training program: returns this party's shard."""
+    if settings.seals:
+        return _train_sealed(party, settings)
+
+    def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+        check_classes(party.name, labels)
+        held = held_out(labels, settings)
+        kept = Labels(labels.targets, np.where(held, 0.0, labels.weights))
+        by = _train_exact if settings.solver == "exact" else _train_dsg
+        return by(party, shard, settings, operator, labels, kept)
+
+    return prepare_and_learn(party, settings, learn)
+
+
+def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
+    """The pairwise square loss on shares. Nothing is opened, so nothing is calibrated either."""
+    labels = party.labels
+    if labels is not None:
+        check_classes(party.name, labels)
+        if np.ptp(labels.weights):
+            raise InputError.of(
+                "sample_weight", "the same for all rows with disclosure='sealed'", "unequal weights"
+            )
+    return train_sealed(party, begin(party, settings), labels, PairwiseSquareResiduals)
+
+
+def check_classes(party: str, labels: Labels) -> None:
+    """Refuse labels that make no pairs."""
+    if labels.targets.shape[1] != 1 or not np.isin(labels.targets, (-1.0, 1.0)).all():
+        raise InputError(f"{party}: labels must be binary for a pairwise loss")
+    for sign, words in ((1.0, "positive"), (-1.0, "negative")):
+        if not ((labels.targets[:, 0] == sign) & (labels.weights > 0)).any():
+            raise InputError(
+                f"{party}: labels must hold rows of both classes, got no {words} ones; the AUC is "
+                "made of pairs"
+            )
+
+
+def held_out(labels: Labels, settings: AvfkamSettings) -> Array:
+    """Which rows no step and no solver uses, (rows,) bool: the same share of either class.
+
+    Drawn by the public seed, so that all label parties leave out the same. None are where a class
+    would have too few of them to fit a curve to.
+    """
+    generator = np.random.default_rng(settings.seed)
+    held = np.zeros(len(labels.weights), bool)
+    for sign in (1.0, -1.0):
+        rows = np.flatnonzero((labels.targets[:, 0] == sign) & (labels.weights > 0))
+        count = int(settings.validation * len(rows))
+        if count < FEWEST_HELD:
+            return np.zeros_like(held)
+        held[generator.choice(rows, count, replace=False)] = True
+    return held
+
+
+def penalty_of(settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> float:
+    """λ, as given, or half the loss's curvature over the (weighted) rows of the smaller class."""
+    if settings.penalty != "auto":
+        return settings.penalty
+    positive = labels.targets[:, 0] > 0
+    fewest = min(labels.weights[positive].sum(), labels.weights[~positive].sum())
+    return loss.curvature_bound / 2 / float(fewest)
+
+
+def _train_exact(
+    party: Party,
+    shard: Shard,
+    settings: AvfkamSettings,
+    operator: FeatureOperator,
+    labels: Labels,
+    kept: Labels,
+) -> Shard:
+    """AVFKAM's problem on the drawn features, over all pairs, to tolerance."""
+    loss = pair_loss_named(settings.loss)
+    positive = labels.targets[:, 0] > 0
+    problem = PairProblem(
+        positive, kept.weights, loss, penalty_of(settings, kept, loss), seed=settings.seed
+    )
+    solution = solve_exactly(party, shard, operator, problem)
+    training = replace(training_of(solution, problem.penalty), pairs=problem.said)
+    shard = replace(shard, coefficients=solution.coefficients, training=training)
+    rows = rows_to_calibrate(labels, kept)
+    return _calibrated(shard, settings, solution.predictions[rows, 0], rows, labels)
+
+
+def _train_dsg(
+    party: Party,
+    shard: Shard,
+    settings: AvfkamSettings,
+    operator: FeatureOperator,
+    labels: Labels,
+    kept: Labels,
+) -> Shard:
+    """Triply stochastic gradients, by the schedule of the settings; the leader calibrates f."""
+    loss = pair_loss_named(settings.loss)
+    rule = PairRule(party, settings, kept, loss)
+    held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
+    watch = Watch(settings, held, labels.targets[:, 0] > 0)
+    rows = rows_to_calibrate(labels, kept)
+    rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
+    penalty = penalty_of(settings, kept, loss)
+    shard, f = learn_stochastically(party, shard, operator, rule, penalty, watch, rows)
+    return shard if f is None else _calibrated(shard, settings, f[:, 0], rows, labels)
+
+
+def rows_to_calibrate(labels: Labels, kept: Labels) -> Array:
+    """The held-out rows, or all of them where none are."""
+    held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
+    return held if len(held) else np.flatnonzero(labels.weights > 0)
+
+
+def _calibrated(
+    shard: Shard, settings: AvfkamSettings, f: Array, rows: Array, labels: Labels
+) -> Shard:
+    """With slope and intercept that turn f into log-odds, and the threshold on these."""
+    positive, weights = labels.targets[rows, 0] > 0, labels.weights[rows]
+    slope, intercept = fit_log_odds(f, positive, weights)
+    cut = threshold_of(settings.threshold, slope * f + intercept, positive, weights)
+    return replace(shard, unit=np.array([slope]), constant=np.array([intercept]), threshold=cut)
+
+
+class PairRule(Rule):
+    """AVFKAM Algorithm 1, line 2: pairs of a positive and a negative row, drawn at random.
+
+    A batch holds the positive rows of its pairs first, then the negative ones.
+    """
+
+    def __init__(
+        self, party: Party, settings: AvfkamSettings, labels: Labels, loss: PairLoss
+    ) -> None:
+        # A pair moves along φ(x⁺) − φ(x⁻), whose square is up to twice that of one feature vector.
+        self.curvature_bound = 2 * loss.curvature_bound
+        self._party = party
+        self._pairs = settings.samples
+        self._loss = loss
+        used, positive = labels.weights > 0, labels.targets[:, 0] > 0
+        self._ups = np.flatnonzero(positive & used)
+        self._downs = np.flatnonzero(~positive & used)
+        self._importance = np.zeros(len(labels.weights))
+        for rows in (self._ups, self._downs):
+            self._importance[rows] = labels.weights[rows] * len(rows) / labels.weights[rows].sum()
+
+    def draw(self, key: bytes) -> Array:
+        words = self._party.words(key, (2, self._pairs), np.uint64)
+        return np.concatenate(
+            [
+                rows[(word % np.uint64(len(rows))).astype(np.int64)]
+                for rows, word in zip((self._ups, self._downs), words, strict=True)
+            ]
+        )
+
+    def slopes(self, f: Array, rows: Array) -> Array:
+        """AVFKAM Algorithm 1, line 4: l'₁ at the positive rows and l'₂ at the negative ones."""
+        first, second = self._loss.derivatives(f[: self._pairs], f[self._pairs :])
+        return np.concatenate((first, second)) * self._weights(rows) / self._pairs
+
+    def value(self, f: Array, rows: Array) -> float:
+        return float(self._loss.value(f[: self._pairs], f[self._pairs :]).mean())
+
+    def _weights(self, rows: Array) -> Array:
+        """Of each pair the product of its rows' weights, one on average; twice, as the rows."""
+        pairs = self._importance[rows[: self._pairs]] * self._importance[rows[self._pairs :]]
+        return np.concatenate((pairs, pairs))[:, None]

@@ -1,0 +1,73 @@
+"""Drawing a party's own part of the directions from its seed, again and again the same.
+
+Each party draws its coordinates of ω and its offsets b_ℓ from its own secret seed, so nobody else
+knows them. ``directions="shared"``, as in the papers, draws ω from a public seed instead: then
+everybody can draw everybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.kernels.spectral import kernel_named
+from vertikal.party.party import Party
+from vertikal.ring.integers import Ring
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One party's part of one label party's block of directions."""
+
+    directions: Array  # (columns, width): ω of the raw columns, bandwidth and scaling included
+    offsets: Array  # (width,) ring elements: b_ℓ
+    centre: Array  # (columns,), taken off each column first
+
+
+def draw(shard: Shard, owner: str) -> Drawn:
+    """The part of ``owner``'s directions that the shard's party holds."""
+    settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
+    width = settings.widths()[owner]
+    centre, factor = shard.scaling.arrays()
+    seeds = seeds_of(shard, owner)
+    scalars = kernel.shared_scalars(Party.uniforms(seeds["scalars"], (width,)))
+    uniforms = Party.uniforms(seeds["directions"], (len(shard.columns), width))
+    omega = kernel.directions(uniforms, scalars) / shard.bandwidth
+    # The leading bits of one draw: another width of the ring rounds the same offsets.
+    # Whoever has no columns brings nothing: a dealer may then prepare its part before a run.
+    words = np.zeros(width, np.uint32)
+    if shard.columns:
+        words = Party.words(seeds["offsets"], (width,), np.uint32)
+        words >>= np.uint32(32 - settings.ring_bits)
+    offsets = words.astype(Ring(settings.ring_bits).dtype)
+    return Drawn(np.asarray(omega * factor[:, None]), offsets, centre)
+
+
+def seeds_of(shard: Shard, owner: str) -> Mapping[str, bytes]:
+    """The keys that a party draws its part of ``owner``'s block with.
+
+    Offsets are always private, directions are private by default, and the scalars of a Matérn
+    kernel are common to all parties.
+    """
+    public = public_key(shard.settings)
+    private = shard.settings.directions == "private"
+    return {
+        "offsets": Party.derive(shard.seed, "offsets", owner),
+        "directions": Party.derive(shard.seed, "directions", owner)
+        if private
+        else Party.derive(public, "directions", owner, shard.party),
+        "scalars": Party.derive(public, "scalars", owner),
+    }
+
+
+def public_key(settings: FdsklSettings) -> bytes:
+    """The key of what everybody may know: drawn from the public seed of the settings."""
+    return Party.derive(settings.seed.to_bytes(32, "big"), "public")

@@ -1,0 +1,203 @@
+"""FDSKL: federated doubly stochastic kernel learning (Gu, Dang, Li, Huang, KDD 2020).
+
+`train` and `predict` are the programs; every party runs them. Where the paper sums phases in each
+iteration, they are summed once for all rows (`preparation`), since they never change; the
+iterations of Algorithm 1 then run at the label parties (`turns`, or `asynchronous` where nobody
+waits), and only partial predictions travel between these.
+
+Coefficients are those of features φ/√D, whose inner products approximate the kernel; the paper's
+α_i is a coefficient here divided by √D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.features import begin, prepare_and_learn
+from vertikal.algorithms.kernel_machine.label_sums import LabelSums
+from vertikal.algorithms.kernel_machine.phases import PhasePass
+from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard, Training
+from vertikal.algorithms.kernel_machine.stochastic.schedules import learn_stochastically
+from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
+from vertikal.algorithms.kernel_machine.values import hidden_predictions
+from vertikal.losses.pointwise import Loss, loss_named
+from vertikal.party.party import Labels, Party
+from vertikal.solvers.exact import (
+    Objective,
+    Problem,
+    Solution,
+    automatic_penalty,
+    best_constants,
+    sample_rows,
+    solve,
+)
+from vertikal.solvers.feature_operator import FeatureOperator
+
+Array = npt.NDArray[Any]
+
+
+def train(party: Party, settings: FdsklSettings) -> Shard:
+    """The training program: returns this party's shard."""
+    if settings.seals:
+        return _train_sealed(party, settings)
+
+    def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+        shard, labels = _standardised(shard, labels)
+        by = _train_exact if settings.solver == "exact" else _train_dsg
+        return by(party, shard, operator, labels)
+
+    return prepare_and_learn(party, settings, learn)
+
+
+def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
+    """The square loss on shares: nobody sees a feature, a prediction or a coefficient."""
+    shard, labels = begin(party, settings), party.labels
+    if labels is not None:
+        shard, labels = _standardised(shard, labels)
+    return train_square(party, shard, labels)
+
+
+def predict(party: Party, shard: Shard) -> Array | None:
+    """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere.
+
+    A label party that vanished in training has no coefficients, and takes part by its columns only.
+    """
+    rows = party.table.rows
+    predictions = np.empty((rows, shard.settings.outputs))
+    missing = shard.training.missing
+    group = tuple(name for name in shard.settings.label_parties if name not in missing)
+    sums = LabelSums(party, group)
+    with party.clock.stage("predict", rows):
+        ours = PREDICTIONS[shard.settings.disclosure]
+        for where, partial in ours(party, shard):
+            total = sums.to(group[0], partial)
+            if total is not None:
+                predictions[where] = total * shard.unit + shard.constant
+    return predictions if party.name == group[0] and shard.learned else None
+
+
+def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """Of a label party's own directions, block by block; the others only contribute."""
+    phases = PhasePass(party, shard)
+    for where, mine in phases.stream(np.arange(party.table.rows)):
+        if mine is not None and shard.coefficients is not None:
+            yield where, phases.own.decode(mine, np.float64) @ shard.coefficients
+
+
+PREDICTIONS = {
+    "open": _open_predictions,
+    "values": hidden_predictions,
+    "sealed": sealed_predictions,
+}
+
+
+def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
+    """For regression: targets of mean 0 and deviation 1, so that λ means the same for all."""
+    zero = np.zeros(shard.settings.outputs)
+    if not shard.settings.regression:
+        return replace(shard, constant=zero), labels
+    share = labels.weights / labels.weights.sum()
+    mean = share @ labels.targets  # (outputs,)
+    unit = np.sqrt(share @ np.square(labels.targets - mean))
+    unit = np.where(unit > 0, unit, 1.0)
+    scaled = Labels((labels.targets - mean) / unit, labels.weights)
+    return replace(shard, constant=mean, unit=unit), scaled
+
+
+def penalty_of(settings: FdsklSettings, labels: Labels) -> float:
+    """λ, as given or automatic."""
+    return automatic_penalty(labels.weights) if settings.penalty == "auto" else settings.penalty
+
+
+def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+    """The regularised problem, FDSKL eq. (1) on the drawn features, to tolerance."""
+    settings = shard.settings
+    loss = loss_named(settings.loss, regression=settings.regression)
+    constant = np.zeros(settings.outputs)
+    if not settings.regression:
+        constant = best_constants(loss, labels.targets, labels.weights)
+    problem = Problem(labels.targets, labels.weights, loss, penalty_of(settings, labels), constant)
+    solution = solve_exactly(party, shard, operator, problem)
+    return replace(
+        shard,
+        coefficients=solution.coefficients,
+        constant=shard.constant + constant,
+        training=training_of(solution, problem.penalty),
+    )
+
+
+def solve_exactly(
+    party: Party, shard: Shard, operator: FeatureOperator, problem: Objective
+) -> Solution:
+    """The label parties' common solution, each with its own coefficients."""
+    settings, most = shard.settings, shard.settings.iterations(operator.rows)
+    if operator.most_forward is not None:
+        most = min(most, operator.most_forward // settings.outputs)
+
+    def report(solution: Solution) -> None:
+        party.clock.advance(1, f"objective {solution.objective[-1]:.6f}")
+
+    return solve(
+        operator,
+        problem,
+        sums=LabelSums(party, settings.label_parties),
+        sample=sample_rows(operator.rows, operator.width, settings.seed),
+        tolerance=settings.stopping(),
+        max_iterations=most,
+        report=report,
+    )
+
+
+def training_of(solution: Solution, penalty: float) -> Training:
+    """How the exact solver went."""
+    return Training(
+        solution.iterations,
+        solution.passes,
+        solution.converged,
+        solution.objective,
+        solution.gradient,
+        penalty,
+    )
+
+
+def _train_dsg(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+    """Doubly stochastic gradients, by the schedule of the settings."""
+    settings = shard.settings
+    loss = loss_named(settings.loss, regression=settings.regression)
+    rule = RowRule(party, settings, labels, loss)
+    shard, _ = learn_stochastically(party, shard, operator, rule, penalty_of(settings, labels))
+    return shard
+
+
+class RowRule(Rule):
+    """FDSKL's batches: rows drawn at random, with a pointwise loss."""
+
+    def __init__(self, party: Party, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:
+        self.curvature_bound = loss.curvature_bound
+        self._party = party
+        self._samples = settings.samples
+        self._labels = labels
+        self._loss = loss
+
+    def draw(self, key: bytes) -> Array:
+        words = self._party.words(key, (self._samples,), np.uint64)
+        return (words % np.uint64(len(self._labels.targets))).astype(np.int64)
+
+    def slopes(self, f: Array, rows: Array) -> Array:
+        slopes = self._loss.derivative(f, self._labels.targets[rows])
+        return slopes * self._importance(rows) / len(rows)
+
+    def value(self, f: Array, rows: Array) -> float:
+        return float(self._loss.value(f, self._labels.targets[rows]).mean())
+
+    def _importance(self, rows: Array) -> Array:
+        """The weights of these rows (rows, 1), one on average over all rows."""
+        weights = self._labels.weights
+        return np.asarray(weights[rows] * len(weights) / weights.sum())[:, None]

@@ -1,0 +1,71 @@
+"""What every kernel program does before it learns: scaling, bandwidth, directions, phases.
+
+AVFKAM's Appendix C and FDSKL's Algorithm 3 are one thing here: each label party gets the phases of
+its own block of directions, summed once over all parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from vertikal.algorithms.kernel_machine.bandwidth import agree_on_bandwidth
+from vertikal.algorithms.kernel_machine.landmarks import keep_landmarks, whiten
+from vertikal.algorithms.kernel_machine.phases import PhasePass
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.values import HiddenPass
+from vertikal.data.scaling import learn_scaling
+from vertikal.errors import InputError
+from vertikal.party.party import Labels, Party
+from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.whitened import WhitenedOperator
+
+Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
+
+
+def begin(party: Party, settings: FdsklSettings) -> Shard:
+    """The shard with this party's scaling, the agreed bandwidth and its secret seed."""
+    settings.check_rows(party.table.rows)
+    with party.clock.stage("prepare"):
+        scaling = learn_scaling(party.table, settings.scale)
+    with party.clock.stage("bandwidth"):
+        bandwidth = agree_on_bandwidth(party, settings, scaling)
+    return Shard(
+        party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
+    )
+
+
+def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
+    """AVFKAM Algorithm 3: phases of all rows under each label party's own directions, then learn.
+
+    ``learn`` runs at the label parties; the others serve passes where memory asks for it.
+    """
+    rows = party.table.rows
+    shard = keep_landmarks(party, begin(party, settings))
+    kept = settings.cached_rows(rows)
+    if settings.asynchronous and kept < rows:
+        raise InputError.of(
+            "memory", f"enough for all {rows:,} rows with schedule='async'", settings.memory
+        )
+    serving = settings.hides or kept < rows
+    with party.clock.stage("phases", rows):
+        factor = whiten(party, shard)
+        phases = HiddenPass(party, shard) if settings.hides else PhasePass(party, shard)
+        operator: FeatureOperator | None = phases.gather(rows, kept)
+    if operator is not None and factor is not None:
+        operator = WhitenedOperator(operator, factor.matrix, factor.gram)
+    if operator is None or party.labels is None:
+        if serving:
+            with party.clock.stage("serve"):
+                phases.serve()
+        return shard
+    if settings.asynchronous and settings.allow_missing:
+        party.keep(shard)
+    with party.clock.stage("solve"):
+        shard = learn(shard, operator, party.labels)
+        if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:
+            shard = replace(shard, coefficients=operator.spread(shard.coefficients))
+        if serving:
+            phases.finish()
+    return shard

@@ -1,0 +1,248 @@
+"""The masked pass: phases of all rows, summed over the parties, to the label party that owns them.
+
+Phases of a row under a direction never change, so each is summed once, in blocks of rows, and kept
+as bytes by its owner. Where memory does not suffice the rows beyond it are asked for again in each
+pass; the feature parties serve such requests until they are told that training is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.directions import Drawn, draw
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.compute.open_operator import OpenOperator
+from vertikal.errors import MeshError
+from vertikal.kernels.feature_map import FeatureMap
+from vertikal.kernels.landmarks import LandmarkMap
+from vertikal.kernels.random_features import FourierMap
+from vertikal.party.party import Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.ring.integers import Ring
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 4 << 20
+
+REQUESTS = Disclosure(
+    "requests", "which rows the next pass needs", "nothing about the data", masked=False
+)
+
+RESUMED = Disclosure(
+    "resumed", "how many blocks of rows a label party kept", "nothing about the data", masked=False
+)
+
+
+def phases_of(settings: FdsklSettings) -> Disclosure:
+    """What the sum of the phases tells the label party that owns the directions."""
+    if settings.feature_map == "landmarks":
+        return distances_of(settings)
+    learns = "the label party that owns the directions holds these sums in the open: "
+    if settings.directions == "shared":
+        learns += (
+            "directions are shared, so it can solve for all differences between rows of the "
+            "other parties' columns"
+        )
+    else:
+        learns += (
+            "it does not know the others' directions, but blind source separation still recovers "
+            "many of their columns, binary ones almost exactly"
+        )
+    if len(settings.parties) == 2:
+        learns += "; with two parties they are the other party's own phases up to a constant"
+    return Disclosure(
+        "phases", "phases of each row under each direction, summed over the parties", learns, True
+    )
+
+
+def distances_of(settings: FdsklSettings) -> Disclosure:
+    """What the summed distances to landmarks tell the label party that owns these."""
+    learns = (
+        "the label party that owns the landmarks learns how far each row is from each of these "
+        "training rows over all columns, and with its own columns taken off, over the others'; the "
+        "rows follow from that up to a rotation of all the others' columns together"
+    )
+    if len(settings.parties) == 2:
+        learns += "; with two parties these are one party's columns"
+    return Disclosure(
+        "phases",
+        "squared distances of each row to each landmark, summed over the parties",
+        learns,
+        True,
+    )
+
+
+@dataclass(frozen=True)
+class OwnedBlock:
+    """The directions of one label party, as this party sees them: its map and its offsets b_ℓ."""
+
+    feature_map: FeatureMap
+    offsets: Array | None  # (width,) ring elements; landmarks have none
+
+
+class PhasePass:
+    """This party's part in all sums of phases of one model."""
+
+    def __init__(self, party: Party, shard: Shard) -> None:
+        self._party = party
+        settings = shard.settings
+        self._blocks = {
+            owner: _landmark_block(shard, owner)
+            if settings.feature_map == "landmarks"
+            else owned_block(shard, draw(shard, owner))
+            for owner in settings.widths()
+        }
+        self._disclosure = phases_of(settings)
+        widest = max(settings.widths().values()) * settings.ring_bits // 8
+        self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
+
+    @property
+    def own(self) -> FeatureMap:
+        """The map of this label party's own directions."""
+        return self._blocks[self._party.name].feature_map
+
+    def stream(
+        self, rows: Array, into: Array | None = None
+    ) -> Iterator[tuple[slice, Array | None]]:
+        """Sum the phases of these rows; yields (positions, own directions' phases) block by block.
+
+        At a feature party the phases are None: it only contributes. ``into`` (rows, own width) lets
+        a label party have its sums written there.
+        """
+        for start in range(0, len(rows), self.height):
+            where = slice(start, min(start + self.height, len(rows)))
+            wanted = rows[where]
+            run = slice(int(wanted[0]), int(wanted[-1]) + 1)
+            # A run of neighbouring rows is read as a slice: no copy of the table.
+            contiguous = len(wanted) == run.stop - run.start and bool((np.diff(wanted) == 1).all())
+            columns = self._party.table.block(run if contiguous else wanted)
+            mine = None
+            for owner, block in self._blocks.items():
+                own = owner == self._party.name
+                place = into[where] if own and into is not None else None
+                with self._party.naming("columns"):
+                    phases = block.feature_map.local(columns, place)
+                if block.offsets is None:
+                    total = self._party.secure_sum(phases, owner, self._disclosure)
+                else:
+                    total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
+                if own:
+                    mine = total
+                    if place is not None and total is not place:
+                        place[:] = total
+            self._party.clock.advance(where.stop - where.start)
+            yield where, mine
+
+    def gather(self, rows: int, kept: int) -> OpenOperator | None:
+        """Take part in the one pass over the training rows; the operator Φ at a label party.
+
+        The phases of the first ``kept`` rows are cached, the others fetched again when needed.
+        """
+        party = self._party
+        cache: Array | None = None
+        place: Array | None = None
+        if party.has_labels:
+            dtype = self.own.kept_dtype or self.own.ring.dtype
+            cache = np.empty((kept, self.own.width), dtype)
+            # Sums are written where they are kept, unless they are kept in another form.
+            place = cache if self.own.kept_dtype is None else None
+        begin = min(kept, self._resumed(cache))
+        rest = None if place is None else place[begin:]
+        for where, phases in self.stream(np.arange(begin, kept), rest):
+            there = slice(begin + where.start, begin + where.stop)
+            if cache is not None and phases is not None and place is None:
+                cache[there] = self.own.keep(phases)
+            if cache is not None and party.keeper is not None:
+                party.keeper.keep("phases", there.start // self.height, cache[there])
+        if cache is None:
+            return None
+        return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
+
+    def _resumed(self, cache: Array | None) -> int:
+        """Rows whose phases every label party kept in an earlier run, now in ``cache``.
+
+        The same seeds give the same phases, so these rows need not be summed again.
+        """
+        party = self._party
+        if party.keeper is None:
+            return 0
+        kept = []
+        for owner in party.label_parties:
+            group = (owner, *(name for name in party.parties if name != owner))
+            mine = (
+                np.array([party.keeper.finished("phases")], np.int64)
+                if owner == party.name
+                else None
+            )
+            told = np.asarray(party.broadcast(mine, group, RESUMED))
+            if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
+                raise MeshError(f"{party.name}: {owner} kept {told!r} blocks")
+            kept.append(int(told[0]))
+        blocks = min(kept)
+        if cache is None:
+            return blocks * self.height
+        begin = min(blocks * self.height, len(cache))
+        for number in range(blocks):
+            where = slice(number * self.height, min((number + 1) * self.height, begin))
+            party.keeper.restore("phases", number, cache[where])
+        party.clock.advance(begin)
+        return begin
+
+    def _request(self, rows: Array) -> Iterator[tuple[slice, Array]]:
+        """Label parties, in step: ask the feature parties for a pass over these rows."""
+        if self._party.leads:
+            self._party.broadcast(rows.astype(np.int64), self._audience(), REQUESTS)
+        for where, phases in self.stream(rows):
+            if phases is not None:
+                yield where, phases
+
+    def serve(self) -> None:
+        """Feature parties: take part in passes until the leader says that there are no more."""
+        while True:
+            rows = np.asarray(self._party.broadcast(None, self._audience(), REQUESTS))
+            if not rows.size:
+                return
+            for _ in self.stream(rows):
+                pass
+
+    def finish(self) -> None:
+        """The leader: tell the feature parties that no pass will follow."""
+        if self._party.leads and len(self._audience()) > 1:
+            self._party.broadcast(np.empty(0, np.int64), self._audience(), REQUESTS)
+
+    def _audience(self) -> tuple[str, ...]:
+        party = self._party
+        return (party.leader, *(p for p in party.parties if p not in party.label_parties))
+
+
+def _landmark_block(shard: Shard, owner: str) -> OwnedBlock:
+    settings = shard.settings
+    centre, factor = shard.scaling.arrays()
+    feature_map = LandmarkMap(
+        Ring(settings.ring_bits),
+        shard.landmarks[owner],
+        shard.bandwidth,
+        len(settings.parties),
+        centre=centre,
+        factor=factor,
+    )
+    return OwnedBlock(feature_map, None)
+
+
+def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
+    """This party's part of one block, ready to compute phases."""
+    settings = shard.settings
+    feature_map = FourierMap(
+        Ring(settings.ring_bits),
+        drawn.directions,
+        drawn.offsets,
+        settings.n_directions,
+        centre=drawn.centre,
+    )
+    return OwnedBlock(feature_map, drawn.offsets)

@@ -1,0 +1,190 @@
+"""Training and prediction where nothing is opened but predictions (``disclosure="sealed"``).
+
+Label party, helper and dealer run the same lines on shares (`secure.sealed_features`): f,
+residuals, gradient and coefficients exist only as two halves that say nothing by themselves, and
+stay so in the model. The number of iterations and all step sizes are public and fixed
+(`solvers.sealed_plan`), so that a fit looks the same whatever the data. Each prediction is opened
+to the label party alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.phases import owned_block
+from vertikal.algorithms.kernel_machine.sealed_residuals import ResidualMap, SquareResiduals
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard, Training
+from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, blocks_of
+from vertikal.losses.pointwise import loss_named
+from vertikal.party.party import SEALED_BITS, Labels, Party, Sealed, SealedBlock
+from vertikal.privacy.ledger import Disclosure
+from vertikal.ring.integers import Ring
+from vertikal.solvers.exact import best_constants
+from vertikal.solvers.sealed_plan import (
+    COEFFICIENT_BITS,
+    MOMENTUM_BITS,
+    VALUE_BITS,
+    SealedPlan,
+    plan,
+)
+
+Array = npt.NDArray[Any]
+
+DISCLOSURES = {
+    "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
+    "shares": Disclosure("phase shares", "phases under a mask of the label party's", NOTHING, True),
+    "correlation": Disclosure(
+        "correlation", "the helper's shares of random cosines and sines", NOTHING, True
+    ),
+    "opening": Disclosure("opening", "phases under the dealer's mask", NOTHING, True),
+    "difference": Disclosure("difference", "shares of the features, masked", NOTHING, True),
+    "factors": Disclosure("factors", "the label party's weights, masked", NOTHING, True),
+    "vectors": Disclosure(
+        "shared vectors", "shares of f, residuals, gradient and coefficients, masked", NOTHING, True
+    ),
+    "masks": Disclosure("product masks", "the dealer's masks of products", NOTHING, True),
+    "predictions": Disclosure(
+        "predictions",
+        "the helper's shares of predictions",
+        "the label party learns f of the rows that were asked for, to three decimals, and nothing "
+        "else; nobody learns the coefficients",
+        masked=True,
+    ),
+}
+"""What each kind of message tells its receiver; only predictions tell anything."""
+
+
+def train_sealed(
+    party: Party, shard: Shard, labels: Labels | None, residuals: type[ResidualMap]
+) -> Shard:
+    """The sealed fit, at every party: its shard with its share of the coefficients, if any.
+
+    ``labels`` are the label party's, centred: the mean loss of f = 0 is at most 1.
+    """
+    settings, rows = shard.settings, party.table.rows
+    residual_map = residuals(rows, settings.outputs, labels)
+    steps = steps_of(settings, rows, residual_map)
+    agreed = training_block(settings, rows, residual_map, steps)
+    with party.clock.stage("phases", rows):
+        sealed = hide(party, shard, agreed, slice(0, rows))
+    if not sealed.has_role:
+        return shard
+    with party.clock.stage("solve", steps.iterations):
+        residual_map.begin(sealed, steps)
+        share = minimise(sealed, residual_map, steps, party.clock.advance)
+    training = Training(
+        steps.iterations, steps.iterations, True, [], [], penalty_of(settings, rows)
+    )
+    return replace(shard, training=training, coefficient_share=None if sealed.deals else share)
+
+
+def minimise(
+    sealed: Sealed,
+    residual_map: ResidualMap,
+    steps: SealedPlan,
+    advance: Callable[[], None] = lambda: None,
+) -> Array:
+    """Accelerated gradient steps on shares: a share of √(2/D)·coefficients (D, outputs)."""
+    agreed = sealed.agreed
+    w = v = np.zeros((agreed.width, agreed.outputs), np.uint64)
+    for momentum in steps.momenta:
+        f = sealed.forward(v)
+        f = sealed.drop(f, SEALED_BITS + COEFFICIENT_BITS - VALUE_BITS)
+        r = residual_map.residuals(sealed, f, steps)
+        gradient = sealed.adjoint(r) + v * np.uint64(steps.ridge)
+        change = sealed.drop(gradient * np.uint64(steps.step), steps.step_shift)
+        following = v - change
+        w, before = following, w
+        v = w + sealed.drop((w - before) * np.uint64(momentum), MOMENTUM_BITS)
+        advance()
+    return w
+
+
+def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """f of the rows, in spans, at the label party; the others take part."""
+    settings = shard.settings
+    height = max(16, SPAN_CELLS // settings.n_directions)
+    for start in range(0, party.table.rows, height):
+        span = slice(start, min(start + height, party.table.rows))
+        agreed = SealedBlock(
+            span.stop - span.start,
+            settings.n_directions,
+            settings.ring_bits,
+            settings.outputs,
+            forward=1,
+            reveals=True,
+        )
+        sealed = hide(party, shard, agreed, span)
+        if not sealed.has_role:
+            continue
+        share = shard.coefficient_share
+        if share is None:  # the dealer carries zeros along
+            share = np.zeros((settings.n_directions, settings.outputs), np.uint64)
+        f = sealed.drop(sealed.forward(share), SEALED_BITS + COEFFICIENT_BITS - VALUE_BITS)
+        opened = sealed.reveal(f)
+        if opened is not None:
+            yield span, Ring(64).decode_reals(opened, VALUE_BITS)
+
+
+def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed:
+    """This party's part in the features of these rows, of which nobody has any."""
+    (owner,) = shard.settings.label_parties
+    sealed = party.sealed_features(owner, *shard.settings.assistants(), agreed, DISCLOSURES)
+    feature_map = owned_block(shard, draw(shard, owner)).feature_map
+    for block in blocks_of(span, agreed.width):
+        with party.naming("phases"):
+            phases = feature_map.local(party.table.block(block))
+        sealed.add(phases)
+        party.clock.advance(block.stop - block.start)
+    return sealed
+
+
+def train_square(party: Party, shard: Shard, labels: Labels | None) -> Shard:
+    """The square loss, whose best constant the label party takes off its targets first."""
+    constant = np.zeros(shard.settings.outputs)
+    if labels is not None:
+        if not shard.settings.regression:
+            loss = loss_named("square", regression=False)
+            constant = best_constants(loss, labels.targets, labels.weights)
+        labels = Labels(labels.targets - constant, labels.weights)
+    trained = train_sealed(party, shard, labels, SquareResiduals)
+    return replace(trained, constant=shard.constant + constant)
+
+
+def penalty_of(settings: FdsklSettings, rows: int) -> float:
+    """λ: as given, or 0.1 over the number of rows; weights are the label party's secret."""
+    return 0.1 / rows if settings.penalty == "auto" else float(settings.penalty)
+
+
+def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedPlan:
+    """The public plan of this fit."""
+    return plan(
+        rows,
+        settings.n_directions,
+        penalty_of(settings, rows),
+        settings.max_iterations,
+        residual_map.curvature,
+        SEALED_BITS,
+    )
+
+
+def training_block(
+    settings: FdsklSettings, rows: int, residual_map: ResidualMap, steps: SealedPlan
+) -> SealedBlock:
+    """What the roles agree on for this fit."""
+    return SealedBlock(
+        rows,
+        settings.n_directions,
+        settings.ring_bits,
+        settings.outputs,
+        forward=steps.iterations,
+        adjoint=steps.iterations,
+        factors=residual_map.factors,
+    )

@@ -1,0 +1,279 @@
+"""The asynchronous schedule: label parties update without waiting for one another's steps.
+
+Each label party runs its own loop: it asks the others for their partial predictions of its batch,
+adds them up, and changes its own coefficients. Meanwhile one thread per other label party answers
+that one's requests, from the coefficients as they stand. A slow loop is thus its owner's business:
+the others get their answers, and never wait for its updates, except where they would leave it
+behind by more than ``max_staleness``.
+
+Answers to one request are one secure sum: with three label parties or more they carry pads that
+cancel among those who answer, so that who asked learns the sum only. A request says, beside its
+rows, how many updates its sender has made (by which the others' coefficients decay), and which
+label parties it found to be gone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.label_sums import LabelSums
+from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, blocks_of, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import Watch
+from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
+from vertikal.party.party import Party
+from vertikal.privacy.ledger import Disclosure
+
+Array = npt.NDArray[Any]
+
+STEPS = Disclosure(
+    "steps",
+    "row numbers of a batch, and how many updates its sender has made",
+    "label parties learn which rows a step uses, and each other's pace",
+    masked=False,
+)
+_NO_ROWS = np.empty(0, np.int64)
+
+
+class AsynchronousRun:
+    """One label party's part in an asynchronous run."""
+
+    def __init__(self, party: Party, learner: Learner, watch: Watch) -> None:
+        self._party = party
+        self._learner = learner
+        self._settings = learner.settings
+        self._watch = watch
+        self._everybody = self._settings.label_parties
+        self.missing: tuple[str, ...] = ()
+        self._sums: dict[tuple[str, ...], LabelSums] = {}
+        self._changed = threading.Condition()
+        self._updates = 0
+        self._announced = dict.fromkeys(self._others(), 0)
+        self._answered: dict[str, int] = {}
+        """Own updates at the time of the last answer to each other party."""
+        self._open: set[str] = set()
+        """Who has an answer of mine and has not asked again: it may be about to use it."""
+        self._unsettled = False
+        """Whether the staleness of the last own update is still to be heard of."""
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """AVFKAM Algorithm 1: each active worker keeps doing in parallel."""
+        threads = [
+            threading.Thread(
+                target=self._guarded_answers, args=(name,), name=f"{self._party.name} → {name}"
+            )
+            for name in self._others()
+        ]
+        for thread in threads:
+            thread.daemon = True
+            thread.start()
+        try:
+            self._keep_stepping()
+            self._ask(_NO_ROWS)
+            for thread in threads:
+                thread.join()
+            self._check()
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def close(self, rows: Array) -> Array | None:
+        """The final predictions of these rows at the first label party that is left."""
+        while True:
+            leader = self._group()[0]
+            if leader == self._party.name:
+                f = self._ask(rows) if len(rows) else None
+                self._ask(_NO_ROWS)
+                return f
+            if self._answers(leader):
+                return None
+
+    def _keep_stepping(self) -> None:
+        """Steps of this party until all together have made as many as were agreed."""
+        learner, steps = self._learner, steps_of(self._settings)
+        blocks = blocks_of(self._settings, self._party.name)
+        look = self._watch.every
+        while learner.total < steps:
+            rows = learner.pick()  # line 2: pick a seed and its pairs
+            f = self._ask(rows)  # line 3: f̂ = Σ f̂^ℓ, by Algorithm 2
+            columns = blocks[self._updates % len(blocks)]
+            batch = learner.operator.restricted(rows)
+            change = learner.change(batch, rows, f, columns)  # line 4
+            with self._changed:
+                self._wait_for_the_slow()
+                learner.decay()  # line 5; the others are told with the next request
+                learner.add(columns, change)
+                self._updates += 1
+                learner.total += 1
+                self._unsettled = True
+            if learner.total >= look:
+                look = learner.total + self._watch.every
+                self._look()
+            self._party.clock.advance(1, learner.note())
+
+    def _look(self) -> None:
+        score = None
+        if len(self._watch.rows) and self._group()[0] == self._party.name:
+            score = self._watch.score(self._ask(self._watch.rows))
+        self._learner.mark(score)
+
+    def _wait_for_the_slow(self) -> None:
+        """AVFKAM Assumption 5.2: no reading is older than τ updates when its reader reads again.
+
+        A party that holds an answer of mine may be about to use it; I make so many updates in the
+        meantime and no more. Who waits has read later than the one waited for, so nobody waits in
+        a circle. Called with the lock held.
+        """
+        limit = self._settings.max_staleness // (len(self._everybody) - 1)
+        since, deadline = time.monotonic(), self._party.deadline
+
+        def behind() -> list[str]:
+            return [name for name in self._open if self._updates - self._answered[name] >= limit]
+
+        while late := behind():
+            self._check()
+            left = since + deadline - time.monotonic()
+            if left <= 0:
+                raise DeadlineExceeded(
+                    f"{self._party.name}: {late[0]} has taken no step for {deadline:g} s while "
+                    f"{self._party.name} waited for it after {limit} updates of its own "
+                    "(max_staleness)"
+                )
+            self._changed.wait(left)
+
+    def _ask(self, rows: Array) -> Array:
+        """f of these rows: everybody's partial predictions as they stand, summed. None: good-bye.
+
+        Begins again without a label party that has vanished, where that is allowed.
+        """
+        learner = self._learner
+        while True:
+            self._check()
+            group = self._group(self._party.name)
+            gone = sum(1 << self._everybody.index(name) for name in self.missing)
+            request = np.concatenate(([self._updates, gone], rows)).astype(np.int64)
+            try:
+                for name in group[1:]:
+                    self._party.tell(name, request, STEPS)
+                partial = learner.partial(learner.operator.restricted(rows))
+                total = self._summing(group).to(self._party.name, _with_count(partial, 0))
+            except PeerStopped as stopped:
+                self._lose(stopped)
+                continue
+            assert total is not None
+            if self._unsettled:
+                learner.staleness[round(float(total[-1, 0]))] += 1
+                self._unsettled = False
+            return total[:-1].reshape(partial.shape)
+
+    def _guarded_answers(self, name: str) -> None:
+        try:
+            self._answers(name)
+        except BaseException as error:
+            self._fail(error)
+
+    def _answers(self, name: str) -> bool:
+        """Answer one party's requests until it says good-bye; False if it vanishes before."""
+        learner = self._learner
+        while True:
+            try:
+                updates, gone, rows = self._request(name)
+            except PeerStopped as stopped:
+                self._lose(stopped)
+                if name in self.missing:
+                    return False
+                continue
+            for other in gone:
+                self._confirm(other)
+            self._check()
+            with self._changed:
+                news = updates - self._announced[name]
+                self._announced[name] = updates
+                learner.total += news
+                learner.decay(news)
+                age = self._updates - self._answered.get(name, self._updates)
+                self._answered[name] = self._updates
+                self._open.add(name) if len(rows) else self._open.discard(name)
+                self._changed.notify_all()
+            partial = learner.partial(learner.operator.restricted(rows))
+            group = (name, *(n for n in self._everybody if n != name and n not in gone))
+            try:
+                self._summing(group).to(name, _with_count(partial, age))
+            except PeerStopped as stopped:
+                self._lose(stopped)
+                continue
+            if not len(rows):
+                return True
+
+    def _request(self, name: str) -> tuple[int, tuple[str, ...], Array]:
+        """(updates, who is gone, rows) of the next request of a party, checked."""
+        message = self._party.hear(name, STEPS)
+        if (
+            not isinstance(message, np.ndarray)
+            or message.dtype != np.int64
+            or message.ndim != 1
+            or len(message) < 2
+        ):
+            raise MeshError(f"{self._party.name}: {name} sent no request for a step")
+        updates, mask, rows = int(message[0]), int(message[1]), message[2:]
+        if rows.size and not 0 <= rows.min() <= rows.max() < self._learner.operator.rows:
+            raise MeshError(f"{self._party.name}: {name} asked for rows that there are not")
+        if updates < self._announced[name] or not 0 <= mask < 1 << len(self._everybody):
+            raise MeshError(f"{self._party.name}: {name} counts its updates or parties wrongly")
+        gone = tuple(n for i, n in enumerate(self._everybody) if mask >> i & 1)
+        return updates, gone, rows
+
+    def _confirm(self, name: str) -> None:
+        """Who asks says that ``name`` is gone: answer without its pads only if that is so."""
+        while name not in self.missing:
+            try:
+                self._party.go_on_without(name)
+            except PeerStopped as stopped:
+                self._lose(stopped)
+            else:
+                self._lose(PeerStopped.of(name, f"{self._party.name}: {name} has stopped"))
+
+    def _lose(self, stopped: PeerStopped) -> None:
+        """Go on without a label party, if that was agreed; else end with its error."""
+        name = stopped.peer
+        if not self._settings.allow_missing or name not in self._announced:
+            raise stopped
+        with self._changed:
+            if name not in self.missing:
+                self._party.excuse(name)
+                self.missing = (*self.missing, name)
+            self._open.discard(name)
+            self._changed.notify_all()
+
+    def _summing(self, group: tuple[str, ...]) -> LabelSums:
+        """One sum for each asking party, so that each has pads and tags of its own."""
+        if group not in self._sums:
+            self._sums[group] = LabelSums(self._party, group)
+        return self._sums[group]
+
+    def _others(self) -> tuple[str, ...]:
+        return tuple(name for name in self._everybody if name != self._party.name)
+
+    def _group(self, first: str | None = None) -> tuple[str, ...]:
+        """The label parties that are left, ``first`` before all others."""
+        left = [name for name in self._everybody if name not in self.missing]
+        return tuple(sorted(left, key=lambda name: name != first))
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            self._failure = self._failure or error
+            self._changed.notify_all()
+
+
+def _with_count(partial: Array, count: int) -> Array:
+    """Partial predictions and one whole number in one column, to be summed together."""
+    return np.append(partial.ravel(), float(count))[:, None]

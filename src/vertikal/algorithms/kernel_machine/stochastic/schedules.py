@@ -1,0 +1,56 @@
+"""The stochastic solvers by their schedule: the one place where FDSKL's and AVFKAM's meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.label_sums import LabelSums
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import take_turns
+from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, Rule
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import Watch
+from vertikal.party.party import Party
+from vertikal.solvers.feature_operator import FeatureOperator
+
+Array = npt.NDArray[Any]
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def learn_stochastically(
+    party: Party,
+    shard: Shard,
+    operator: FeatureOperator,
+    rule: Rule,
+    penalty: float,
+    watch: Watch | None = None,
+    rows: Array | None = None,
+) -> tuple[Shard, Array | None]:
+    """This label party's shard after all steps, in turn or without waiting for one another.
+
+    ``watch`` follows the run on held-out rows, none by default. Of ``rows`` the first label party
+    also gets the final f (rows, outputs).
+    """
+    settings = shard.settings
+    learner = Learner(party, shard, operator, rule, penalty)
+    watch = watch or Watch(settings, _NO_ROWS, np.zeros(operator.rows, bool))
+    rows = _NO_ROWS if rows is None else rows
+    missing: tuple[str, ...] = ()
+    if settings.asynchronous:
+        run = AsynchronousRun(party, learner, watch)
+        run.run()
+        f = run.close(rows)
+        missing = run.missing
+    else:
+        sums = LabelSums(party, settings.label_parties)
+        take_turns(party, learner, sums, watch)
+        f = None
+        if len(rows):
+            f = sums.to(party.leader, learner.partial(operator.restricted(rows)))
+    training = learner.training(missing)
+    return replace(shard, coefficients=learner.coefficients(), training=training), f

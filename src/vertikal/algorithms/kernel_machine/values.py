@@ -1,0 +1,267 @@
+"""Training and prediction where nobody sees a feature (``disclosure="values"``).
+
+The protocol is in `secure`: the label party that owns a block of directions, the helper and the
+dealer hold masked parts, from which the label party gets products with the features and nothing
+else. Here are the operator that solvers multiply by, the pass over the rows that sets it up, and
+what the ledger says of each message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.answer_cache import Remembered
+from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.phases import owned_block
+from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.errors import MeshError, PassesUsedUp
+from vertikal.party.party import Hidden, HiddenBlock, Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.solvers.feature_operator import ALL, FeatureOperator
+
+Array = npt.NDArray[Any]
+
+BLOCK_CELLS = 1 << 19
+"""Phases per message: small enough that a block's many arrays stay near the processor."""
+
+SPAN_CELLS = 1 << 23
+"""Cells that the roles hold at a time while predicting."""
+
+FEWEST_ROWS = 8
+"""Rows that a gradient must be about."""
+
+PASSES = Disclosure(
+    "passes",
+    "how many products an earlier run of the job has opened, and how many remain",
+    "label party and helper learn how far a run that was broken off had come",
+    masked=False,
+)
+
+NOTHING = "nothing: uniform to its receiver, whatever the data"
+
+
+def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> dict[str, Disclosure]:
+    """What each kind of message of the protocol tells its receiver."""
+    passes = settings.passes(owner)
+    learns = (
+        f"the label party learns Φd of the training rows for the directions d that its solver "
+        f"tries, at most {passes} numbers a row of {settings.value_bits} bits each (the rest is "
+        "noise of the helper's), which together are the values of f on its way, "
+        "and the gradient summed over the rows, once per pass; no phase and no feature"
+        if training
+        else "the label party learns the predictions of the rows that were asked for, by its own "
+        "coefficients; no phase and no feature"
+    )
+    return {
+        "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
+        "shares": Disclosure(
+            "phase shares", "phases under a mask of the label party's", NOTHING, True
+        ),
+        "correlation": Disclosure(
+            "correlation", "the helper's shares of random cosines and sines", NOTHING, True
+        ),
+        "opening": Disclosure("opening", "phases under the dealer's mask", NOTHING, True),
+        "difference": Disclosure("difference", "the helper's half, masked", NOTHING, True),
+        "requests": Disclosure(
+            "requests",
+            "which product the label party wants next, and of which rows",
+            "helper and dealer learn how many products training takes, and which rows a batch has",
+            masked=False,
+        ),
+        "questions": Disclosure("questions", "coefficients or residuals, masked", NOTHING, True),
+        "masks": Disclosure("product masks", "the dealer's masks of a product", NOTHING, True),
+        "answers": Disclosure("values", "products with the features, masked", learns, True),
+    }
+
+
+def block_of(settings: FdsklSettings, owner: str, rows: int, *, training: bool) -> HiddenBlock:
+    """What the roles agree on about these rows."""
+    return HiddenBlock(
+        rows=rows,
+        width=settings.widths()[owner],
+        phase_bits=settings.ring_bits,
+        word_bits=settings.hidden_bits,
+        most_passes=settings.passes(owner) if training else settings.outputs,
+        fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
+        value_bits=settings.value_bits if training else MOST_VALUE_BITS,
+    )
+
+
+def blocks_of(span: slice, width: int) -> Iterator[slice]:
+    """The rows in blocks that one message is about."""
+    height = max(16, BLOCK_CELLS // width)
+    for start in range(span.start, span.stop, height):
+        yield slice(start, min(start + height, span.stop))
+
+
+class HiddenOperator(FeatureOperator):
+    """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
+
+    It offers no Gram matrix: that would be another D² numbers about the rows. The exact solver goes
+    without a preconditioner, and remembers more pairs instead. What an earlier run of the job has
+    opened (``remembered``) is not asked for again.
+    """
+
+    def __init__(self, hidden: Hidden, total: int, remembered: Remembered | None = None) -> None:
+        self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
+        self._hidden = hidden
+        self._norm = math.sqrt(2 / total)
+        self._remembered = remembered
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        return self._product("forward", coefficients * self._norm, rows, columns)
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        return self._product("adjoint", residuals, rows, columns) * self._norm
+
+    def _product(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
+        if rows is None:
+            return self._asked(kind, vectors, None, columns)
+        # A batch may draw a row twice; it is asked for once, or its noise would be drawn twice.
+        distinct, places = np.unique(rows, return_inverse=True)
+        if kind == "forward":
+            return self._asked(kind, vectors, distinct, columns)[places]
+        summed = np.zeros((len(distinct), vectors.shape[1]))
+        np.add.at(summed, places, vectors)
+        return self._asked(kind, summed, distinct, columns)
+
+    def _asked(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
+        if self._remembered is None:
+            return self._hidden.product(kind, vectors, rows, columns)
+        return self._remembered.product(self._hidden.product, kind, vectors, rows, columns)
+
+
+class HiddenPass:
+    """This party's part in hiding the features of one model; the interface of `PhasePass`."""
+
+    def __init__(self, party: Party, shard: Shard, *, training: bool = True) -> None:
+        self._party = party
+        self._settings = shard.settings
+        self._training = training
+        self._maps = {
+            owner: owned_block(shard, draw(shard, owner)).feature_map
+            for owner in shard.settings.widths()
+        }
+        self._hidden: Mapping[str, Hidden] = {}
+
+    def gather(self, rows: int, kept: int) -> HiddenOperator | None:
+        """Take part in the one pass over the training rows; the operator Φ at a label party."""
+        self.add(slice(0, rows))
+        own, keeper = self._hidden.get(self._party.name), self._party.keeper
+        remembered = Remembered(keeper) if own is not None and keeper is not None else None
+        most = self._passes_left(0 if remembered is None else remembered.opened)
+        if own is None:
+            return None
+        operator = HiddenOperator(own, self._settings.n_directions, remembered)
+        operator.most_forward = most
+        return operator
+
+    def _passes_left(self, opened: int) -> int | None:
+        """At a label party: forward products it may count on, those it remembers among them.
+
+        An answer that was counted by the helper and lost on its way to the label party's disk
+        cannot be opened again beyond what was agreed; all label parties do without as many.
+        """
+        party, settings = self._party, self._settings
+        helper = settings.assistants()[0]
+        if party.keeper is None or settings.solver != "exact":
+            return None
+        if party.name == helper:
+            left = []
+            for owner, hidden in self._hidden.items():
+                known = _number(party, owner)
+                left.append(settings.passes(owner) - max(0, hidden.opened - known))
+            for owner in self._hidden:
+                party.tell(owner, np.array([max(0, min(left))], np.int64), PASSES)
+        elif party.name in self._hidden:
+            party.tell(helper, np.array([opened], np.int64), PASSES)
+            most = _number(party, helper)
+            if most < settings.outputs:
+                raise PassesUsedUp(
+                    f"{party.name}: broken-off runs of this job have used up the "
+                    f"{settings.passes(party.name)} passes that were agreed (max_passes); submit "
+                    "it again"
+                )
+            return most
+        return None
+
+    def add(self, span: slice) -> None:
+        """Hide the features of these rows, afresh."""
+        party = self._party
+        self._hidden = {owner: self._begin(owner, span.stop - span.start) for owner in self._maps}
+        for block in blocks_of(span, max(self._settings.widths().values())):
+            columns = party.table.block(block)
+            for owner, hidden in self._hidden.items():
+                with party.naming("phases"):
+                    phases = self._maps[owner].local(columns)
+                hidden.add(phases)
+            party.clock.advance(block.stop - block.start)
+
+    def _begin(self, owner: str, rows: int) -> Hidden:
+        settings = self._settings
+        agreed = block_of(settings, owner, rows, training=self._training)
+        return self._party.hidden_features(
+            owner,
+            *settings.assistants(),
+            agreed,
+            disclosures_of(settings, owner, training=self._training),
+            lasting=self._training,
+        )
+
+    @property
+    def operator(self) -> HiddenOperator:
+        """Φ of the rows added last, at the label party."""
+        return HiddenOperator(self._hidden[self._party.name], self._settings.n_directions)
+
+    def serve(self) -> None:
+        """Helper and dealer: take part in products until the label parties have no more."""
+        if self._party.name not in self._settings.assistants():
+            return
+        if len(self._hidden) == 1:
+            for hidden in self._hidden.values():
+                hidden.serve()
+            return
+        # Label parties ask when they like; each has a thread to itself.
+        pool = ThreadPoolExecutor(len(self._hidden))
+        tasks = [pool.submit(hidden.serve) for hidden in self._hidden.values()]
+        done, _ = wait(tasks, return_when=FIRST_EXCEPTION)
+        # Not waited for: what fails here ends the others' waits only once this party has failed.
+        pool.shutdown(wait=False)
+        for task in done:
+            task.result()
+
+    def finish(self) -> None:
+        """A label party: tell helper and dealer that it wants no more products."""
+        self._hidden[self._party.name].finish()
+
+
+def _number(party: Party, name: str) -> int:
+    """What this party says of passes."""
+    told = np.asarray(party.hear(name, PASSES))
+    if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
+        raise MeshError(f"{party.name}: {name} told of {told!r} passes")
+    return int(told[0])
+
+
+def hidden_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """Of a label party's own directions, in spans of rows; the others take part."""
+    phases = HiddenPass(party, shard, training=False)
+    height = max(16, SPAN_CELLS // max(shard.settings.widths().values()))
+    for start in range(0, party.table.rows, height):
+        span = slice(start, min(start + height, party.table.rows))
+        phases.add(span)
+        if party.has_labels and shard.coefficients is not None:
+            partial = phases.operator.forward(shard.coefficients)
+            phases.finish()
+            yield span, partial
+        else:
+            phases.serve()

@@ -1,0 +1,146 @@
+"""Φ at a label party that holds the phases: cached as bytes, multiplied by in threads.
+
+Rows that do not fit into the cache are asked for again, block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.compute.threads import cores, side_by_side
+from vertikal.kernels.feature_map import FeatureMap
+from vertikal.solvers.feature_operator import ALL, FeatureOperator, RestrictedOperator
+
+Array: TypeAlias = npt.NDArray[Any]
+Fetch: TypeAlias = Callable[[Array], Iterator[tuple[slice, Array]]]
+"""Row numbers in, (positions among them, ring elements of those rows) out, block by block."""
+
+CHUNK = 2048
+"""Rows per task. Fixed, so that sums do not depend on the number of cores."""
+
+PRECISE = 1 << 22
+"""Up to so many entries features are kept in double precision, where it costs next to nothing."""
+
+STRIPES = 4
+
+
+class OpenOperator(FeatureOperator):
+    """Φ decoded from ring elements that this party holds.
+
+    ``cached`` (r, width) are the elements of the first r rows; ``fetch`` brings those of any
+    others.
+    """
+
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        rows: int,
+        cached: Array,
+        fetch: Fetch | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.rows = rows
+        self.width = cached.shape[1]
+        self._map = feature_map
+        self._cached = cached
+        self._fetch = fetch
+        self._threads = threads or cores()
+        self._precise: Array | None = None
+        if len(cached) == rows and cached.size <= PRECISE:
+            self._precise = feature_map.decode(cached, np.float64)
+
+    def forward(
+        self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
+    ) -> Array:
+        values = np.empty((self.rows if rows is None else len(rows), coefficients.shape[1]))
+        if self._precise is not None:
+            part = self._precise[:, columns] if rows is None else self._precise[rows, columns]
+            np.matmul(part, coefficients, out=values)
+            return values
+
+        def multiply(where: slice, elements: Array) -> None:
+            values[where] = self._map.forward(elements[:, columns], coefficients)
+
+        self._each_block(rows, multiply)
+        return values
+
+    def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
+        if self._precise is not None:
+            part = self._precise[:, columns] if rows is None else self._precise[rows, columns]
+            return np.asarray(part.T @ residuals)
+        parts: dict[int, Array] = {}
+
+        def multiply(where: slice, elements: Array) -> None:
+            parts[where.start] = self._map.adjoint(elements[:, columns], residuals[where])
+
+        self._each_block(rows, multiply)
+        total = np.zeros((len(range(self.width)[columns]), residuals.shape[1]))
+        for start in sorted(parts):
+            total += parts[start]
+        return total
+
+    def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array:
+        if self._precise is not None:
+            part = self._precise[rows, columns]
+            return np.asarray((part.T * weights) @ part)
+        width = len(range(self.width)[columns])
+        # Each stripe has its own accumulator, so that they can run side by side.
+        stripes = np.zeros((STRIPES, width, width), np.float32)
+        roots = np.sqrt(weights).astype(np.float32)
+
+        def multiply(where: slice, elements: Array, stripe: int) -> None:
+            features = self._map.decode(elements[:, columns]) * roots[where, None]
+            stripes[stripe] += features.T @ features
+
+        cuts = np.linspace(0, len(rows), STRIPES + 1).astype(int)
+
+        def work(stripe: int) -> None:
+            for start in range(cuts[stripe], cuts[stripe + 1], CHUNK // 2):
+                where = slice(start, min(start + CHUNK // 2, int(cuts[stripe + 1])))
+                multiply(where, self._cached[rows[where]], stripe)
+
+        if rows.max(initial=-1) < len(self._cached):
+            side_by_side(work, range(STRIPES), self._threads)
+        else:
+            self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
+        return np.asarray(stripes.sum(axis=0), np.float64)
+
+    def restricted(self, rows: Array) -> FeatureOperator:
+        if self._precise is not None or rows.max(initial=-1) < len(self._cached):
+            return RestrictedOperator(self, rows)
+        elements = np.empty((len(rows), self.width), self._cached.dtype)
+        for where, part in self._ask(rows):
+            elements[where] = part
+        return OpenOperator(self._map, len(rows), elements, threads=self._threads)
+
+    def _each_block(self, rows: Array | None, task: Callable[[slice, Array], None]) -> None:
+        """Run ``task(positions, elements)`` for all wanted rows, cached ones side by side."""
+        if rows is None:
+            held = len(self._cached)
+            self._each_cached(held, lambda where: self._cached[where], task)
+            if held < self.rows:
+                missing = np.arange(held, self.rows)
+                for where, elements in self._ask(missing):
+                    task(slice(held + where.start, held + where.stop), elements)
+        elif rows.max(initial=-1) < len(self._cached):
+            self._each_cached(len(rows), lambda where: self._cached[rows[where]], task)
+        else:
+            for where, elements in self._ask(rows):
+                task(where, elements)
+
+    def _each_cached(
+        self, count: int, take: Callable[[slice], Array], task: Callable[[slice, Array], None]
+    ) -> None:
+        spans = [slice(i, min(i + CHUNK, count)) for i in range(0, count, CHUNK)]
+        side_by_side(lambda where: task(where, take(where)), spans, self._threads)
+
+    def _ask(self, rows: Array) -> Iterator[tuple[slice, Array]]:
+        if self._fetch is None:
+            raise IndexError(
+                f"rows beyond the {len(self._cached)} cached ones, and no way to fetch"
+            )
+        return self._fetch(rows)

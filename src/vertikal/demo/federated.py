@@ -1,0 +1,131 @@
+"""The federated model of the demonstration: a job, run by real processes over mutual TLS.
+
+The parties' tables are written to a folder of this run, each party reads its own, and what they
+leave there (shards, accounts, predictions) is read back. With the mesh "local" the same job runs in
+threads of this process: the same shards, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.demo.data_sets import DataSet
+from vertikal.node.config.job_file import Job, Part
+from vertikal.node.models.shard_file import read_shard
+from vertikal.node.runs import launch
+from vertikal.node.runs.account import Account, read_account
+from vertikal.node.runs.subprocesses import Tell
+from vertikal.node.runs.work import PREDICTIONS
+from vertikal.privacy.ledger import Entry
+
+Array = npt.NDArray[Any]
+
+LABEL = "label"
+TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class FederatedRun:
+    """What the parties left behind."""
+
+    job: Job
+    mesh: str
+    shard: Shard  # of the label party
+    accounts: Mapping[str, Account]
+    values: Array  # (test rows,): f of each, positive for class 1
+
+    @property
+    def seconds(self) -> float:
+        """Of training, at the party that took longest; starting its process does not count."""
+        return max(account.seconds for account in self.accounts.values())
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(account.bytes_sent for account in self.accounts.values())
+
+    def stages(self) -> list[tuple[str, str, float, int]]:
+        """(stage, party, seconds, bytes sent), stage by stage."""
+        names = dict.fromkeys(name for one in self.accounts.values() for name in one.stages)
+        return [
+            (name, party, account.stages[name].seconds, account.stages[name].bytes_sent)
+            for name in names
+            for party, account in self.accounts.items()
+            if name in account.stages
+        ]
+
+    def entries(self) -> list[Entry]:
+        """The ledgers of all parties in one, largest first, as only an experiment can show it."""
+        entries = [entry for account in self.accounts.values() for entry in account.ledger]
+        return sorted(entries, key=lambda entry: (-entry.bytes, entry.sender, entry.receiver))
+
+
+def job_of(data: DataSet, width: int, seed: int) -> Job:
+    """The job that all parties run, with the label party first, which listens."""
+    names = sorted(data.parties, key=lambda name: name != data.label_party)
+    labels = {data.label_party: LABEL}
+    return Job(
+        {name: Part(f"{name}.csv", labels.get(name), test=f"{name}.test") for name in names},
+        settings={"scale": "standard", "n_directions": width, "seed": seed},
+        timeout=TIMEOUT,
+        secret_seed=seed,
+    )
+
+
+def train(
+    data: DataSet, job: Job, X: Array, y: Array, X_test: Array, mesh: str, tell: Tell
+) -> FederatedRun:
+    """Hand each party its columns, run the job, and gather what came out."""
+    with TemporaryDirectory(prefix="vertikal-demo-") as name:
+        folder, out = Path(name), Path(name, "out")
+        for party, columns in data.numbers().items():
+            titles = list(data.parties[party])
+            held = X[:, columns]
+            _write(folder / f"{party}.test", titles, X_test[:, columns])
+            if party == data.label_party:
+                titles, held = [*titles, LABEL], np.column_stack((held, y))
+            _write(folder / f"{party}.csv", titles, held)
+        if mesh == "local":
+            launch.run_threads(job, folder, out, tell)
+        else:
+            file = folder / "job.toml"
+            file.write_text(_toml(job), encoding="utf-8")
+            launch.run_processes(file, Job.load(file), out, tell)
+        return FederatedRun(
+            job,
+            mesh,
+            read_shard(out / f"{data.label_party}.shard"),
+            {party: read_account(out / f"{party}.account.json") for party in data.parties},
+            np.loadtxt(out / PREDICTIONS, skiprows=1),
+        )
+
+
+def _write(path: Path, titles: list[str], values: Array) -> None:
+    quoted = ",".join(f'"{title}"' for title in titles)
+    np.savetxt(path, values, "%.17g", ",", header=quoted, comments="", encoding="utf-8")
+
+
+def _toml(job: Job) -> str:
+    """The job as its file; JSON's texts and numbers are also TOML's."""
+
+    def lines(values: Mapping[str, Any]) -> list[str]:
+        return [
+            f"{key} = {msgspec.json.encode(value).decode()}"
+            for key, value in values.items()
+            if value is not None
+        ]
+
+    text = lines({"timeout": job.timeout, "secret_seed": job.secret_seed})
+    text += ["[settings]", *lines(job.settings)]
+    for name, part in job.parties.items():
+        text += [f"[parties.{msgspec.json.encode(name).decode()}]"]
+        text += lines(msgspec.structs.asdict(part))
+    return "\n".join(text) + "\n"

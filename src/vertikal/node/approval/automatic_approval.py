@@ -1,0 +1,88 @@
+"""What a party decides by itself about a job that it is asked for: its policy, its standing rules.
+
+One job at a time, so that each is counted before the next is looked at: a rule that allows so many
+jobs a day allows no more when they come together.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from vertikal.errors import InputError, VertikalError
+from vertikal.files import DiskFull
+from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.policy import standing_rule
+from vertikal.node.peer_message import Told, public_words
+from vertikal.node.storage.party_home import Site
+
+DAY = 86400.0
+BY_RULE = "by a standing rule"
+
+
+class Considering:
+    """Rejects what the policy forbids, and approves what a standing rule allows."""
+
+    def __init__(
+        self,
+        site: Site,
+        book: JobBook,
+        approve: Callable[[Record, str], None],
+        reject: Callable[[Record, str], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._site = site
+        self._book = book
+        self._approve = approve
+        self._reject = reject
+        self._say = say
+        self._one_by_one = threading.Lock()
+
+    def begin(self, records: list[Record]) -> None:
+        """Consider these jobs in a thread of its own: a rule may read a large table."""
+        if records:
+            threading.Thread(target=self._consider_all, args=(records,), daemon=True).start()
+
+    def begin_all(self) -> None:
+        """Consider what was left undecided by a crash, a full disk, or an older policy."""
+        self.begin([record for record in self._book.all() if self._is_undecided(record)])
+
+    def _consider_all(self, records: list[Record]) -> None:
+        for record in records:
+            self.consider(record)
+
+    def consider(self, record: Record) -> None:
+        with self._one_by_one:
+            try:
+                if self._is_undecided(record):
+                    self._weigh(record)
+            except Exception as error:
+                # It stays open: its owner can decide, and a later start considers it again.
+                if isinstance(error, DiskFull):
+                    self._site.room.full = True
+                kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
+                self._say(f"job {record.number} could not be considered: {kind}{error}")
+
+    def _is_undecided(self, record: Record) -> bool:
+        return record.open and not record.verdict(self._site.me)
+
+    def _weigh(self, record: Record) -> None:
+        try:
+            self._site.check_policy(record.proposal)
+            columns = self._site.columns(record.proposal)
+            rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
+            if rule is not None:
+                self._approve(record, BY_RULE)
+        except DiskFull:
+            raise
+        except InputError as error:
+            with self._book.lock:
+                # What says something about the table is for its owner.
+                record.words = "" if isinstance(error, Told) else str(error)
+                self._reject(record, public_words(self._site.me, error))
+
+    def _by_rule(self) -> int:
+        """Jobs that were approved by rule in the last 24 hours, whatever became of them."""
+        recent = time.time() - DAY
+        return sum(record.by_rule > recent for record in self._book.all())

@@ -1,0 +1,76 @@
+"""Two jobs over almost the same people: their difference would speak of the few that differ.
+
+A party keeps, for each earlier intersection, keyed digests of its own ids in it; the key never
+leaves the store. A new intersection that differs from an earlier one of the same table by fewer
+rows than the policy's number is flagged, and refused unless the policy only warns.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from vertikal.errors import InputError
+from vertikal.files import private_folder, write_new, write_whole
+from vertikal.node.approval.job_records import Record
+from vertikal.node.storage.party_home import Site
+
+_MARK = 8
+
+
+_ALONE = threading.Lock()
+"""Two runs at once must not both look at the earlier intersections before either is one of them."""
+
+
+def check_difference(site: Site, record: Record, ids: Iterable[bytes]) -> None:
+    """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
+    folder = private_folder(site.store / "intersections")
+    with _ALONE:
+        key = _key(folder)
+        marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
+        table = str(record.proposal.job.parties[site.me].table)
+        close = least_difference(folder, table, record.digest, marks)
+        if close is not None and 0 < close < site.policy.least_difference:
+            _flag(site, record, close)
+        path = folder / f"{_title(table)}-{record.digest[:16]}"
+        write_whole(path, b"".join(sorted(marks)))
+
+
+def _flag(site: Site, record: Record, close: int) -> None:
+    words = (
+        f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
+        f"than the {site.policy.least_difference} of your policy; two such models together "
+        "tell about these few people"
+    )
+    site.note("flagged", record, words)
+    record.words = words
+    if site.policy.differencing == "refuse":
+        raise InputError(words)
+
+
+def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -> int | None:
+    """In how many rows the closest other intersection of this table differs; None without one."""
+    found = []
+    for path in folder.glob(f"{_title(table)}-*"):
+        if not path.name.endswith(digest[:16]):
+            raw = path.read_bytes()
+            earlier = {raw[at : at + _MARK] for at in range(0, len(raw), _MARK)}
+            found.append(len(earlier ^ marks))
+    different = [count for count in found if count]
+    return min(different, default=None)
+
+
+def _title(table: str) -> str:
+    """The table's name as part of the name of a file."""
+    return table.encode().hex()[:64]
+
+
+def _key(folder: Path) -> bytes:
+    path = folder / ".key"
+    if not path.exists():
+        # Whoever is first: marks under two keys could not be compared.
+        write_new(path, os.urandom(32))
+    return path.read_bytes()

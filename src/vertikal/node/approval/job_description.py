@@ -1,0 +1,199 @@
+"""Jobs in plain words, for the owner who decides about them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from vertikal.errors import InputError
+from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.policy import objections
+from vertikal.node.approval.proposals import AHEAD
+from vertikal.node.printable import printable
+from vertikal.node.programs import program_named
+
+if TYPE_CHECKING:
+    from vertikal.node.service import Service
+
+_SPEED = 2e9
+"""Multiplications a second that an estimate of minutes counts with."""
+_BANDWIDTH = 100e6 / 8
+"""Bytes a second that it counts with: 100 Mb/s."""
+_ROUND = 0.02
+"""Seconds that a round of messages takes it."""
+
+_DOES = {
+    "fdskl": "a kernel machine by random features (FDSKL)",
+    "avfkam": "a kernel machine for the AUC, on pairs of rows (AVFKAM)",
+    "admm": "a linear machine by ADMM sharing",
+}
+
+
+def summary(service: Service, record: Record) -> dict[str, Any]:
+    """One job as a line of a list and for programs."""
+    proposal, job = record.proposal, record.proposal.job
+    # A run ends a moment after its party is done.
+    run = None if record.done else service.run_of(record)
+    state = record.state(service.me)
+    waits = service.council.missing(record) if service.council.alive(record) else []
+    if run is not None:
+        state = "; ".join([f"running: {run.report.stage}", *waits])
+    elif state == "approved by all" and waits:
+        state = "waits: " + "; ".join(waits)
+    elif record.open and record.leads(service.me):
+        state = "; ".join([state, *_clocks(service, record)])
+    report = run.report if run is not None else None
+    told = {
+        "number": record.number,
+        "digest": record.digest,
+        "name": proposal.name,
+        "from": proposal.submitter,
+        "algorithm": job.algorithm,
+        "state": state,
+        "open": service.council.alive(record),
+        "done": record.done,
+        "attempt": record.attempt,
+        "words": record.words or (record.final.words if record.final else ""),
+        "stage": report.stage if report else "",
+        "rows_done": report.done if report else 0,
+        "rows_total": report.total if report else None,
+        "note": report.note if report else "",
+        "waits_for": report.waits_for if report else "",
+        "bytes_in": report.bytes_in if report else 0,
+        "bytes_out": report.bytes_out if report else 0,
+    }
+    return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
+
+
+def _clocks(service: Service, record: Record) -> list[str]:
+    """Whose clock is so far behind that it refuses what this party submits."""
+    waiting = [name for name in record.proposal.job.names if not record.verdict(name)]
+    leads = {name: entry[2] for name, entry in service.council.beats.items() if name in waiting}
+    return [
+        f"the clock of {service.me} is {-lead:.0f} s ahead of that of {name}, which refuses it; "
+        "set them right, cancel this job and submit it again"
+        for name, lead in leads.items()
+        if lead < -AHEAD
+    ]
+
+
+def describe(service: Service, record: Record) -> str:
+    """All that an owner should know before it approves."""
+    proposal, job, me = record.proposal, record.proposal.job, service.me
+    program = program_named(job.algorithm)
+    settings = job.program_settings()
+    lines = [
+        f"Job {record.number} ({proposal.name}): {summary(service, record)['state']}",
+        f"  submitted by {proposal.submitter} on {_date(proposal.submitted)}, digest "
+        f"{record.digest}",
+        "",
+        "What is computed",
+        f"  {_DOES.get(job.algorithm, job.algorithm)}, with {', '.join(job.names)};",
+        f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
+        "labels. Settings: "
+        + (", ".join(f"{key} = {value}" for key, value in job.settings.items()) or "all defaults"),
+    ]
+    if job.secret_seed is not None:
+        lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
+    lines += ["", f"Your columns ({me})", *_columns(service, record)]
+    lines += ["", "Who learns what"]
+    lines += [f"  {one.what}: {one.learns}" for one in program.learns(settings)]
+    lines += _ids(service, record)
+    lines += ["", "What it costs, at most", *_cost(service, record)]
+    lines += ["", "Decisions"]
+    for name in job.names:
+        entry = record.decisions.get(name)
+        if entry is None:
+            lines.append(f"  {name}: not decided")
+        else:
+            words = f" ({entry[1].words})" if entry[1].words else ""
+            lines.append(f"  {name}: {entry[1].verdict}, {_date(entry[1].when)}, signed{words}")
+    if record.words:
+        lines += ["", f"Note: {record.words}"]
+    # Line by line: what others wrote can make no line of its own.
+    return "\n".join(printable(line) for line in lines)
+
+
+def _ids(service: Service, record: Record) -> list[str]:
+    job = record.proposal.job
+    most = service.site.policy.predictions_per_day
+    if job.bare_dealer == service.me:
+        return [
+            "  ids: you learn how many rows the others have in common, and no id",
+            f"  predictions: {job.leader} may ask for predictions of ids; you learn how many, up "
+            f"to {most} rows a day",
+        ]
+    lines = [
+        "  ids: every party learns which of its own rows all parties have, and how many there are",
+        f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
+        f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
+        "you have",
+        *_predictions(service, record),
+    ]
+    if job.bare_dealer is not None:
+        lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
+    return lines
+
+
+def _predictions(service: Service, record: Record) -> list[str]:
+    """What a prediction shows of the rows asked for, by the job's level."""
+    job = record.proposal.job
+    level = program_named(job.algorithm).disclosure(job.program_settings())
+    if job.algorithm == "admm":
+        shows = (
+            f"{job.leader} gets the joint prediction of each row, with two parties the other's "
+            "part of it; there is no noise in it, also where training has some"
+        )
+    elif level == "open":
+        shows = f"{' and '.join(job.label_parties)} get the summed phases of these rows, as above"
+    else:
+        shows = f"{job.leader} gets f of these rows, and nothing else of them"
+    lines = [f"  each prediction: {shows}"]
+    if service.site.policy.degraded_predictions:
+        lines.append(
+            "  degraded predictions: your policy allows them; of an id that only you have, this is "
+            "about your row alone"
+        )
+    return lines
+
+
+def _columns(service: Service, record: Record) -> list[str]:
+    part = record.proposal.job.parties[service.me]
+    if part.table is None:
+        helper = record.proposal.job.program_settings().assistants()[0]
+        names = ", ".join((*record.proposal.job.label_parties, helper))
+        return [
+            f"  none: you are the dealer, and send random masks to {names}",
+            *(f"  against your policy: {words}" for words in objections_of(service, record)),
+        ]
+    try:
+        columns = record.columns or service.site.columns(record.proposal)
+    except InputError as error:
+        return [f"  {error}"]
+    lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
+    if part.label:
+        lines.append(f"  {part.label} as the label")
+    lines += [f"  against your policy: {words}" for words in objections_of(service, record)]
+    return lines
+
+
+def objections_of(service: Service, record: Record) -> list[str]:
+    return objections(service.site.file, record.proposal) if not record.done else []
+
+
+def _cost(service: Service, record: Record) -> list[str]:
+    proposal, job = record.proposal, record.proposal.job
+    width = max(1, len(record.columns) or 10)
+    cost = program_named(job.algorithm).cost(job.program_settings(), proposal.rows, width)
+    sent = cost.bytes_sent.get(service.me, 0)
+    most = max(cost.bytes_sent.values())
+    seconds = cost.multiplications / _SPEED + most / _BANDWIDTH + cost.rounds * _ROUND
+    return [
+        f"  {proposal.rows:,} rows at most (those of {proposal.submitter}), {cost.rounds} rounds",
+        f"  you send about {sent / 1e6:,.1f} MB, and hold {cost.memory[service.me] / 1e6:,.0f} MB",
+        f"  about {max(1, round(seconds / 60))} min at 100 Mb/s",
+    ]
+
+
+def _date(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

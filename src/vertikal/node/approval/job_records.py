@@ -1,0 +1,231 @@
+"""The jobs that a party knows, kept on disk: one file each, whole after any crash.
+
+A record holds the proposal and all decisions as they were signed, and what became of the job here.
+The states that others see follow from these.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from vertikal.errors import InputError, VertikalError
+from vertikal.files import private_folder, write_whole
+from vertikal.node.approval.proposals import (
+    APPROVE,
+    CANCEL,
+    FINAL,
+    REJECT,
+    Decision,
+    Keys,
+    Proposal,
+    Signed,
+    decode_proposal,
+    read_decision,
+)
+from vertikal.records import from_msgpack, msgpack_reader
+
+_read_decision = msgpack_reader(Decision)
+_SAID = {REJECT: "rejected", CANCEL: "cancelled"}
+
+
+class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int
+    proposal: Signed
+    decisions: dict[str, Signed]
+    attempt: int
+    done: bool
+    words: str
+    columns: tuple[str, ...]
+    table: str
+    changed: float
+    by_rule: float = 0.0
+    settled: bool = False
+
+
+@dataclass
+class Record:
+    """One job at this party."""
+
+    number: int
+    signed: Signed
+    proposal: Proposal
+    decisions: dict[str, tuple[Signed, Decision]] = field(default_factory=dict)
+    attempt: int = 0
+    """Runs begun so far; a run is never begun twice."""
+    done: bool = False
+    """Whether this party's shard is in its store."""
+    words: str = ""
+    """What its owner should know: why it waits, why it stopped, what was flagged."""
+    columns: tuple[str, ...] = ()
+    """This party's columns that the job uses, as approved."""
+    table: str = ""
+    """Digest of this party's table when it approved."""
+    changed: float = 0.0
+    by_rule: float = 0.0
+    """When a standing rule approved it here, also after it was ended; 0 if none did."""
+    settled: bool = False
+    """Whether all parties are done, as far as this one heard: nobody need speak of it any more."""
+
+    @property
+    def digest(self) -> str:
+        return self.signed.digest
+
+    def leads(self, party: str) -> bool:
+        return self.proposal.job.leader == party
+
+    def verdict(self, party: str) -> str:
+        entry = self.decisions.get(party)
+        return entry[1].verdict if entry else ""
+
+    @property
+    def final(self) -> Decision | None:
+        """The decision that ended the job, if one did."""
+        # A copy: another thread may take a decision in meanwhile.
+        for _, decision in list(self.decisions.values()):
+            if decision.verdict in FINAL:
+                return decision
+        return None
+
+    @property
+    def approved_by_all(self) -> bool:
+        return all(self.verdict(name) == APPROVE for name in self.proposal.job.names)
+
+    @property
+    def open(self) -> bool:
+        return self.final is None and not self.done
+
+    def state(self, me: str) -> str:
+        """In a word or two, as lists show it."""
+        if self.final is not None:
+            said = _SAID.get(self.final.verdict, "stopped")
+            return f"{said} by {self.final.party}"
+        if self.done:
+            return "done"
+        if self.approved_by_all:
+            return "approved by all"
+        if not self.verdict(me):
+            return "asks for your approval"
+        missing = [name for name in self.proposal.job.names if not self.verdict(name)]
+        return f"waits for the approval of {', '.join(missing)}"
+
+    def is_news(self, decision: Decision) -> bool:
+        """Whether a decision changes anything. A final one replaces an approval, never back."""
+        if decision.digest != self.digest or decision.party not in self.proposal.job.parties:
+            return False
+        known = self.verdict(decision.party)
+        if known and (known in FINAL or decision.verdict == APPROVE):
+            return False
+        return not (self.done and decision.verdict in FINAL)
+
+    def add(self, signed: Signed, decision: Decision) -> bool:
+        """Take a decision in, if it is news; whether it was."""
+        news = self.is_news(decision)
+        if news:
+            self.decisions[decision.party] = (signed, decision)
+        return news
+
+
+class JobBook:
+    """All records of one party; every change is on disk before it is acted on."""
+
+    def __init__(self, folder: Path, keys: Keys, say: Callable[[str], None] = print) -> None:
+        self._folder = private_folder(folder)
+        self.lock = threading.RLock()
+        self._records: dict[str, Record] = {}
+        self._last = 0
+        for path in sorted(folder.glob("*.job")):
+            # The number of a file that cannot be read is not given to another job.
+            self._last = max(self._last, int(path.stem) if path.stem.isdecimal() else 0)
+            try:
+                record = _load(path, keys, say)
+            except Exception as error:
+                # One job is lost to this party; all others must go on.
+                say(f"job file {path.name!r} of the store is damaged and left aside: {error}")
+            else:
+                self._records[record.digest] = record
+
+    def all(self) -> list[Record]:
+        with self.lock:
+            return sorted(self._records.values(), key=lambda record: record.number)
+
+    def find(self, digest: str) -> Record | None:
+        with self.lock:
+            return self._records.get(digest)
+
+    def numbered(self, number: int) -> Record:
+        for record in self.all():
+            if record.number == number:
+                return record
+        raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
+
+    def add(self, signed: Signed, proposal: Proposal) -> Record:
+        """A new record with the next number; not saved before the first `changing` of it."""
+        with self.lock:
+            numbers = (record.number for record in self._records.values())
+            record = Record(max(self._last, *numbers, 0) + 1, signed, proposal)
+            self._records[record.digest] = record
+            return record
+
+    @contextmanager
+    def changing(self, record: Record) -> Iterator[None]:
+        """Change a record and save it; what cannot be saved has not happened."""
+        with self.lock:
+            before = {**vars(record), "decisions": dict(record.decisions)}
+            try:
+                yield
+                self.save(record)
+            except BaseException:
+                vars(record).update(before)
+                if not record.changed:
+                    self._records.pop(record.digest, None)
+                raise
+
+    def save(self, record: Record) -> None:
+        with self.lock:
+            changed = time.time()
+            saved = _Saved(
+                record.number,
+                record.signed,
+                {party: signed for party, (signed, _) in record.decisions.items()},
+                record.attempt,
+                record.done,
+                record.words,
+                record.columns,
+                record.table,
+                changed,
+                record.by_rule,
+                record.settled,
+            )
+            write_whole(self._folder / f"{record.number:06}.job", msgspec.msgpack.encode(saved))
+            record.changed = changed
+
+
+def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> Record:
+    """A record from its file.
+
+    As long as a decision counts, its signature is checked again by the certificates of today. What
+    has ended stays as it was, also when members have left or renewed their keys since.
+    """
+    saved = from_msgpack(path.read_bytes(), _Saved)
+    record = Record(saved.number, saved.proposal, decode_proposal(saved.proposal))
+    decisions = [(signed, _read_decision(signed.raw)) for signed in saved.decisions.values()]
+    over = saved.done or any(decision.verdict in FINAL for _, decision in decisions)
+    for signed, decision in decisions:
+        try:
+            record.add(signed, decision if over else read_decision(signed, keys))
+        except VertikalError as error:
+            say(
+                f"job {record.number}: the decision of {decision.party} does not count any more, "
+                f"and has to be made again: {error}"
+            )
+    record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
+    record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
+    record.by_rule, record.settled = saved.by_rule, saved.settled
+    return record

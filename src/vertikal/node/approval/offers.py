@@ -1,0 +1,85 @@
+"""A party's own tables, as its party file offers them to jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vertikal.errors import InputError
+from vertikal.node.approval.policy import offered
+from vertikal.node.approval.proposals import Proposal
+from vertikal.node.config.party_file import Offer
+
+if TYPE_CHECKING:
+    from vertikal.data.sources import Source
+    from vertikal.node.storage.party_home import Site
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a party sees of its own table when it approves a job."""
+
+    rows: int
+    digest: str
+    columns: tuple[str, ...]
+
+
+def look_at(site: Site, proposal: Proposal) -> Seen:
+    """Read the table that a job uses here, if it uses one: the first time that it is touched."""
+    if proposal.job.parties[site.me].table is None:
+        return Seen(0, "", ())
+    from vertikal.data.ids import normalise
+
+    columns = offered(site.file, proposal)[1]
+    source = open_table(site, proposal)
+    ids: list[Any] = []
+    digest = table_digest(site, proposal, source, ids)
+    return Seen(len(normalise(site.me, ids)), digest, columns)
+
+
+def open_table(site: Site, proposal: Proposal) -> Source:
+    """The table that a job uses here."""
+    return open_offer(site, offered(site.file, proposal)[0])
+
+
+def open_offer(site: Site, offer: Offer) -> Source:
+    from vertikal.data.sources import open_source
+
+    return open_source(site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder)
+
+
+def table_digest(
+    site: Site, proposal: Proposal, source: Source, ids: list[Any] | None = None
+) -> str:
+    """Digest of the ids and of all columns that a job uses here; fills ``ids`` on the way."""
+    columns = offered(site.file, proposal)[1]
+    label = proposal.job.parties[site.me].label
+    return source.digest([*columns, *([label] if label else [])], ids)
+
+
+def label_column(source: Source, label: str, rows: Any) -> Any:
+    """The labels of these rows: numbers, or texts as the numbers of their sorted places."""
+    import numpy as np
+
+    from vertikal.data.cells import TEXT, kind_of, numbers, parsed, texts
+    from vertikal.data.formats import arrow
+
+    words, values = [], []
+    for batch in source.blocks([label]):
+        cells = batch.column(0)
+        if kind_of(cells) == TEXT:
+            words.append(texts(cells))
+        else:
+            values.append(numbers(cells))
+    if not words:
+        return np.concatenate([np.zeros(0), *values])[rows]
+    chosen = arrow().chunked_array(words).combine_chunks().take(arrow().array(rows))
+    if chosen.null_count:
+        raise InputError(
+            f"label of {source.party}: {chosen.null_count} of {len(chosen)} are missing; leave "
+            "such rows out"
+        )
+    found = parsed(chosen)
+    if found is None:
+        found = np.unique(np.array(chosen.to_pylist()), return_inverse=True)[1].astype(float)
+    return found

@@ -1,0 +1,140 @@
+"""Whether a job fits what a party's owner allows: reasons against it, and rules for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from vertikal.errors import InputError
+from vertikal.node.approval.proposals import Proposal
+from vertikal.node.config.job_file import Job
+from vertikal.node.config.party_file import Offer, PartyFile, Policy, Standing
+from vertikal.node.programs import program_named
+
+
+def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]]:
+    """The table and the features of it that a job uses here; InputError if they are not offered.
+
+    A job names tables and columns by the names in the party file. It cannot name a file, a query
+    or a column that the owner did not list. Of a dealer without data it uses no table.
+    """
+    part = proposal.job.parties[file.name]
+    if part.table is None:
+        raise InputError(f"{file.name} brings no table to this job")
+    offer = file.tables.get(part.table)
+    if offer is None:
+        raise InputError(f"{file.name} offers no table {part.table[:60]!r}")
+    if part.label is not None and part.label not in offer.labels:
+        raise InputError(
+            f"{file.name} offers no column {part.label[:60]!r} of table {part.table!r} as labels"
+        )
+    columns = offer.features if part.columns is None else part.columns
+    for column in columns:
+        if column not in offer.features:
+            raise InputError(
+                f"{file.name} offers no column {column[:60]!r} of table {part.table!r} as a feature"
+            )
+    if not columns or len(set(columns)) != len(columns):
+        raise InputError(
+            f"{file.name}: a job must use a column of table {part.table!r} at least, and each once"
+        )
+    return offer, tuple(columns)
+
+
+def objections(file: PartyFile, proposal: Proposal) -> list[str]:
+    """Why this party must not take part, in words for the one who asks; empty if it may."""
+    policy, job = file.policy, proposal.job
+    found = []
+    program = program_named(job.algorithm)
+    settings = job.program_settings()
+    disclosure = program.disclosure(settings)
+    directions = program.directions(settings)
+    if proposal.submitter != file.name and proposal.submitter not in policy.who:
+        found.append(f"policy of {file.name}: {proposal.submitter} may not submit jobs to it")
+    if job.algorithm not in policy.algorithms:
+        found.append(f"policy of {file.name}: algorithm {job.algorithm!r} is not allowed")
+    if disclosure not in policy.disclosures:
+        found.append(
+            f"policy of {file.name}: disclosure {disclosure!r} is not allowed, only "
+            f"{', '.join(map(repr, policy.disclosures)) or 'none'}"
+        )
+    if directions > policy.most_directions:
+        found.append(
+            f"policy of {file.name}: {directions} directions per row, at most "
+            f"{policy.most_directions} are allowed"
+        )
+    if disclosure == "values" and hasattr(settings, "value_bits"):
+        found += [f"policy of {file.name}: {words}" for words in _opens(policy, settings)]
+    if not policy.experiments:
+        found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, settings)]
+    privacy = getattr(settings, "privacy", None)
+    if privacy is not None and policy.privacy is None:
+        found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
+    if job.parties[file.name].table is not None:
+        try:
+            offer = offered(file, proposal)[0]
+        except InputError as error:
+            found.append(str(error))
+        else:
+            if privacy is not None and (offer.missing != "refuse" or offer.categories):
+                found.append(
+                    f"table of {file.name}: filling missing cells and reading categories looks at "
+                    "all rows, which differential privacy does not count; offer numbers with "
+                    "missing = 'refuse'"
+                )
+    return found
+
+
+def _opens(policy: Policy, settings: Any) -> list[str]:
+    """What a job with hidden phases opens beyond what is allowed: how often, and how precisely."""
+    found = []
+    for owner, width in settings.widths().items():
+        most = policy.most_passes or max(1, width // 4)
+        if settings.passes(owner) > most:
+            found.append(
+                f"max_passes lets {owner} see {settings.passes(owner)} values of each row, at most "
+                f"{most} are allowed (most_passes)"
+            )
+    if settings.value_bits > policy.most_value_bits:
+        found.append(
+            f"values of {settings.value_bits} bits are opened, at most {policy.most_value_bits} "
+            "are allowed (most_value_bits)"
+        )
+    return found
+
+
+def _for_experiments(job: Job, settings: Any) -> list[str]:
+    """What papers are reproduced with, and what would show more than any level says."""
+    found = []
+    if job.secret_seed is not None:
+        found.append("secret_seed shows every party's directions, and is for experiments only")
+    if job.masking != "pads":
+        found.append(f"masking {job.masking!r} is for experiments only, use 'pads'")
+    if getattr(settings, "directions", "private") != "private":
+        found.append("shared directions are for experiments only")
+    return found
+
+
+def standing_rule(
+    file: PartyFile, proposal: Proposal, columns: Iterable[str], today: int
+) -> Standing | None:
+    """The rule that approves this job without asking, if one does.
+
+    ``today`` counts the jobs that were approved by rule in the last 24 hours.
+    """
+    job = proposal.job
+    program = program_named(job.algorithm)
+    settings = job.program_settings()
+    for rule in file.policy.standing:
+        fits = (
+            proposal.submitter in rule.who
+            and job.algorithm in rule.algorithms
+            and program.disclosure(settings) in rule.disclosures
+            and (rule.columns is None or set(columns) <= set(rule.columns))
+            and program.directions(settings)
+            <= (rule.most_directions or file.policy.most_directions)
+            and today < rule.per_day
+        )
+        if fits:
+            return rule
+    return None

@@ -1,0 +1,171 @@
+"""What is asked of parties and what they answer, each under the asker's or answerer's signature.
+
+A proposal is a job as its leader submitted it. Its digest is that of the bytes that were signed, so
+a decision about it is about exactly these bytes: a job that was altered has another digest and
+nobody's approval. A nonce makes the same job, submitted again, another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Collection
+from typing import Protocol
+
+import msgspec
+
+from vertikal.errors import IdentityError, InputError
+from vertikal.node.config.job_file import Job
+from vertikal.node.printable import is_plain, printable
+from vertikal.records import msgpack_reader
+from vertikal.version import __version__
+
+APPROVE, REJECT, CANCEL, STOP = "approve", "reject", "cancel", "stop"
+FINAL = (REJECT, CANCEL, STOP)
+MAX_WORDS = 300
+AHEAD = 300.0
+"""Seconds that another party's clock may be ahead of this one's."""
+OLDEST = 30 * 86400.0
+"""Seconds after which a proposal is too old to be taken up."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PROPOSAL = b"vertikal proposal\0"
+_DECISION = b"vertikal decision\0"
+
+
+class Keys(Protocol):
+    """This party's key and everybody's certificates (`secure/credentials`)."""
+
+    def sign(self, message: bytes) -> bytes: ...
+
+    def verify(self, peer: str, message: bytes, signature: bytes) -> None: ...
+
+
+class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job, by whom and when it was submitted."""
+
+    name: str
+    job: Job
+    submitter: str
+    submitted: float
+    version: str
+    rows: int
+    """Rows of the submitter's own table: all that estimates of cost can go by."""
+    nonce: str
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One party's word on one proposal."""
+
+    digest: str
+    party: str
+    verdict: str
+    when: float
+    words: str = ""
+
+
+class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes and the signature over them, kept and passed on as they came."""
+
+    raw: bytes
+    signature: bytes
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.raw).hexdigest()
+
+
+_read_proposal = msgpack_reader(Proposal)
+_read_decision = msgpack_reader(Decision)
+
+
+def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
+    """This party's proposal, signed."""
+    proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
+    raw = msgspec.msgpack.encode(proposal)
+    return Signed(raw, keys.sign(_PROPOSAL + raw))
+
+
+def read_proposal(signed: Signed, me: str, members: Collection[str], keys: Keys) -> Proposal:
+    """A proposal, if it is one and its submitter signed it and may have; an error otherwise.
+
+    ``members`` are the parties of the federation: nobody else may take part.
+    """
+    proposal = decode_proposal(signed)
+    # The name first: a signature can only be looked up for a party of the federation.
+    keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
+    if me not in proposal.job.parties:
+        raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
+    check_members(proposal.job, members)
+    check_name(proposal.name)
+    proposal.job.check()
+    proposal.job.check_for_services()
+    if proposal.submitter != proposal.job.leader:
+        raise IdentityError(
+            f"this job must be submitted by its first label party {proposal.job.leader!r}, got "
+            f"{proposal.submitter!r}"
+        )
+    return proposal
+
+
+def check_members(job: Job, members: Collection[str]) -> None:
+    """Refuse a job with a party that nobody can speak to."""
+    for name in job.names:
+        if name not in members:
+            raise InputError(f"job: {name[:80]!r} is not in the federation file")
+
+
+def check_name(name: str) -> None:
+    """The name of a model is also that of a folder in each party's store."""
+    if not _NAME.fullmatch(name):
+        raise InputError.of(
+            "name of the model", "1 to 64 letters, digits, dots, dashes or underscores", name[:80]
+        )
+
+
+def decode_proposal(signed: Signed) -> Proposal:
+    """What stands in a proposal, believed or not."""
+    try:
+        return _read_proposal(signed.raw)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"proposal: {error}") from None
+
+
+def check_age(proposal: Proposal, me: str) -> None:
+    """Refuse a new proposal that is old, or from the future."""
+    ahead = proposal.submitted - time.time()
+    if ahead > AHEAD:
+        raise InputError(
+            f"{me}: this job says it was submitted {ahead:.0f} s from now; the clocks of "
+            f"{proposal.submitter} and {me} are apart: set them right and submit it again"
+        )
+    if -ahead > OLDEST:
+        raise InputError(
+            f"{me}: this job was submitted {-ahead / 86400:.0f} days ago; submit it again"
+        )
+
+
+def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed:
+    """This party's decision, signed."""
+    decision = Decision(digest, me, verdict, time.time(), printable(words)[:MAX_WORDS])
+    raw = msgspec.msgpack.encode(decision)
+    return Signed(raw, keys.sign(_DECISION + raw))
+
+
+def read_decision(signed: Signed, keys: Keys) -> Decision:
+    """A decision, if the party that it names signed it."""
+    try:
+        decision = _read_decision(signed.raw)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"decision: {error}") from None
+    if decision.verdict not in (APPROVE, *FINAL):
+        raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
+    if not is_plain(decision.words, MAX_WORDS):
+        raise InputError(
+            f"decision: words must be at most {MAX_WORDS} printable characters, got "
+            f"{decision.words[:20]!r}"
+        )
+    keys.verify(decision.party, _DECISION + signed.raw, signed.signature)
+    return decision

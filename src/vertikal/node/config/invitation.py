@@ -1,0 +1,273 @@
+"""Forming a federation with one-time codes: one party invites by name, the others join.
+
+    invite: waits on one port, one code per invited party; a code holds the address, the fingerprint
+            of the inviting party's key and a secret that is good once
+    join:   dials, checks the fingerprint, shows by the secret that it was invited, hands over its
+            entry, and waits for the federation file of all
+
+A code travels by another channel than the network (read aloud, a letter). Who has it can join in
+the invited party's place, so it is good for one entry and some minutes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hmac
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vertikal.errors import (
+    CertificateMismatch,
+    DeadlineExceeded,
+    IdentityError,
+    InputError,
+    SecrecyError,
+    VertikalError,
+)
+from vertikal.mesh.addresses import check_address
+from vertikal.node.config.federation_file import (
+    FederationFile,
+    Member,
+    check_party_name,
+    parse_members,
+    render,
+)
+from vertikal.records import from_json, from_msgpack
+from vertikal.secure.keys.identity import Certificate
+
+_PREFIX = "vk1."
+_LINE = 1 << 20
+_STEP = 20.0
+"""Seconds that the other side has for one message."""
+MOST_FAILURES = 20
+"""Wrong codes after which an invitation is over."""
+
+
+class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """What an invited party gets to know."""
+
+    address: str
+    fingerprint: str
+    name: str
+    secret: bytes
+
+    def text(self) -> str:
+        raw = msgspec.msgpack.encode(self)
+        return _PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str) -> Code:
+        try:
+            body = text.strip().removeprefix(_PREFIX)
+            raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+            code = from_msgpack(raw, cls)
+        except (ValueError, msgspec.DecodeError):
+            raise InputError("the code is not one that `vertikal invite` printed") from None
+        # Whoever wrote the code chose these: the name leads to a file, and both are printed.
+        check_party_name(code.name, "the name in the code")
+        check_address(code.address, plaintext=False)
+        return code
+
+
+class Invitation:
+    """The inviting party's side: a port that is open until all have joined, or time is up."""
+
+    def __init__(
+        self,
+        entry: Member,
+        names: tuple[str, ...],
+        address: str,
+        context: ssl.SSLContext,
+    ) -> None:
+        for name in names:
+            check_party_name(name)
+        self._entries: dict[str, Member] = {}
+        self._mine = entry
+        self._names = names
+        self._context = context
+        self._secrets = {name: secrets.token_bytes(16) for name in names}
+        self._failures = 0
+        self._changed = threading.Condition()
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_server((host.strip("[]"), int(port)))
+        at = f"{host}:{self._socket.getsockname()[1]}"
+        self.codes = {
+            name: Code(at, entry.fingerprint, name, secret).text()
+            for name, secret in self._secrets.items()
+        }
+
+    def wait(self, seconds: float, joined: Callable[[str], None]) -> str:
+        """The federation file, once all have joined."""
+        until = time.monotonic() + seconds
+        threads = []
+        with self._socket:
+            while len(self._entries) < len(self._names):
+                self._socket.settimeout(max(0.01, min(0.5, until - time.monotonic())))
+                if time.monotonic() > until:
+                    missing = [name for name in self._names if name not in self._entries]
+                    raise DeadlineExceeded(
+                        f"nobody joined as {', '.join(missing)} within {seconds:g} s; invite again"
+                    )
+                if self._failures >= MOST_FAILURES:
+                    raise IdentityError(
+                        f"{self._failures} connections showed no good code; invite again"
+                    )
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = self._socket.accept()
+                    thread = threading.Thread(
+                        target=self._serve, args=(connection, until, joined), daemon=True
+                    )
+                    thread.start()
+                    threads.append(thread)
+        for thread in threads:
+            thread.join(_STEP)
+        return self._file()
+
+    def _file(self) -> str:
+        return render(self._mine, *(self._entries[name] for name in self._names))
+
+    def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
+        name = ""
+        try:
+            plain.settimeout(_STEP)
+            with self._context.wrap_socket(plain, server_side=True) as connection:
+                name = self._take(_receive(connection))
+                joined(name)
+                with self._changed:
+                    while len(self._entries) < len(self._names) and time.monotonic() < until:
+                        self._changed.wait(0.5)
+                    if len(self._entries) < len(self._names):
+                        return
+                text = self._file()
+                proof = _proof(self._secrets[name], "federation", text)
+                _send(connection, {"federation": text, "proof": proof})
+        except (OSError, VertikalError):
+            plain.close()
+            with self._changed:
+                self._failures += 1
+
+    def _take(self, message: Any) -> str:
+        """Check that this is an invited party's entry, and keep it; its secret is used up."""
+        name, entry = str(message.get("name")), str(message.get("entry"))
+        with self._changed:
+            secret = self._secrets.get(name)
+            proof = _proof(secret or bytes(16), "join", name, entry)
+            good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
+            if secret is None or not good or name in self._entries:
+                raise IdentityError("no good code")
+            self._entries[name] = parse_entry(entry, name)
+            self._changed.notify_all()
+        return name
+
+
+def join(
+    code: Code, entry: str, seconds: float, say: Callable[[str], None] = lambda words: None
+) -> str:
+    """The invited party's side: the federation file of all. ``say`` hears who invites."""
+    # Before anything is sent: the code names the file, and nothing but an entry leaves it.
+    entry = render(parse_entry(entry, code.name))
+    host, _, port = code.address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    # The certificate is compared with the fingerprint in the code, below; nothing is sent before.
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), _STEP) as plain,
+            context.wrap_socket(plain) as connection,
+        ):
+            raw = connection.getpeercert(binary_form=True) or b""
+            shown = Certificate.parse(ssl.DER_cert_to_PEM_cert(raw).encode())
+            if not hmac.compare_digest(shown.fingerprint, code.fingerprint):
+                raise CertificateMismatch(
+                    f"{code.address} has the key {shown.fingerprint}, the code is of "
+                    f"{code.fingerprint}; somebody else answers there"
+                )
+            check_party_name(shown.name, "name of the inviting party")
+            say(f"{code.name} joins {shown.name} at {code.address}")
+            proof = _proof(code.secret, "join", code.name, entry)
+            _send(connection, {"name": code.name, "entry": entry, "proof": proof})
+            connection.settimeout(seconds)
+            answer = _receive(connection)
+    except (OSError, ValueError) as error:
+        raise DeadlineExceeded(
+            f"{code.address} gave no answer ({error}): the code is used up or too old, or not all "
+            "have joined in time; ask for a new one"
+        ) from None
+    text = str(answer.get("federation"))
+    proof = _proof(code.secret, "federation", text)
+    if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
+        raise SecrecyError("the federation file was not written by the party that invited")
+    return render(*check_federation(text).members)
+
+
+def parse_entry(text: str, name: str) -> Member:
+    """The one entry in this text, if it is that of ``name`` and its certificate fits."""
+    members = parse_members(text)
+    if len(members) != 1:
+        raise InputError.of(f"entry of {name}", "one [[party]]", f"{len(members)} of them")
+    (member,) = members
+    if member.name != name:
+        raise CertificateMismatch(f"the entry of {member.name!r} under the name {name!r}")
+    certificate = Certificate.parse(member.certificate.strip().encode())
+    if (certificate.name, certificate.fingerprint) != (name, member.fingerprint):
+        raise CertificateMismatch(f"the entry of {name!r} has another's certificate")
+    for address in (member.listens, member.bind):
+        if address is not None:
+            check_address(address, plaintext=False)
+    return member
+
+
+def check_federation(text: str) -> FederationFile:
+    return FederationFile.of(parse_members(text))
+
+
+def write_federation(path: Path, text: str) -> None:
+    """Write the federation file; one that is there and differs is not replaced."""
+    if path.exists() and path.read_text(encoding="utf-8") != text:
+        raise InputError(
+            f"{path.name} is there already and differs; move it away if the new one is right"
+        )
+    path.write_text(text, encoding="utf-8")
+
+
+def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ssl.SSLContext:
+    """TLS as this party."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key, passphrase or b"")
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"key {key.name!r} and its certificate cannot be used: {error}") from None
+    return context
+
+
+def _proof(secret: bytes, *words: str) -> str:
+    joined = b"".join(len(word.encode()).to_bytes(8, "big") + word.encode() for word in words)
+    return hmac.new(secret, joined, "sha256").hexdigest()
+
+
+def _send(connection: ssl.SSLSocket, message: dict[str, Any]) -> None:
+    connection.sendall(msgspec.json.encode(message) + b"\n")
+
+
+def _receive(connection: ssl.SSLSocket) -> dict[str, Any]:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        piece = connection.recv(1 << 16)
+        if not piece or len(received) > _LINE:
+            raise ConnectionResetError("the other side hung up")
+        received += piece
+    try:
+        return from_json(bytes(received), dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ConnectionResetError(f"not a message: {error}") from None

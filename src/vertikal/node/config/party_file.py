@@ -1,0 +1,169 @@
+"""The party file: what one organisation offers, to whom, and under which conditions.
+
+    name = "bank"
+    key = "bank.key"
+    certificate = "bank.crt"
+    federation = "federation.toml"
+    store = "store"                  # jobs, models and the audit log, readable by the owner only
+
+    [tables.accounts]
+    source = "accounts.csv"
+    id = "customer"
+    features = ["balance", "overdrafts"]
+
+    [policy]
+    who = ["lender"]                 # who may submit a job that uses my columns
+    disclosures = ["values"]         # "open" only if it is named here
+    least_rows = 100
+
+Paths are relative to the party file. What the file does not offer cannot be asked for. A file
+without tables is that of a party without data, which can only be the dealer of hidden phases.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from vertikal.errors import InputError
+from vertikal.mesh.addresses import check_address
+from vertikal.node.config.federation_file import read_toml
+
+UNKNOWN_IDS = ("reject", "degraded")
+DIFFERENCING = ("refuse", "warn")
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One table, and which of its columns may be used for what."""
+
+    source: str
+    id: str
+    features: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    query: str | None = None
+    """The SQL query, where ``source`` is a database."""
+    missing: str = "refuse"
+    categories: tuple[str, ...] = ()
+
+
+class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule by which jobs are approved without being asked each time; all of it must fit."""
+
+    who: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    disclosures: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    most_directions: int | None = None
+    per_day: int = 1
+
+
+class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all jobs with differential privacy together may spend."""
+
+    epsilon: float
+    delta: float
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Under which conditions this party takes part at all, whoever approves."""
+
+    who: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ("fdskl", "avfkam", "admm")
+    disclosures: tuple[str, ...] = ("values",)
+    least_rows: int = 100
+    most_directions: int = 4096
+    most_passes: int | None = None
+    """Values of a row that hidden phases may open; if not given, a quarter of the directions."""
+    most_value_bits: int = 6
+    least_difference: int = 10
+    differencing: str = "refuse"
+    predictions_per_day: int = 1000
+    unknown_ids: str = "reject"
+    degraded_predictions: bool = False
+    """Whether to take part in scores of ids that some party lacks: where only this party has one,
+    the score depends on its row alone."""
+    most_attempts: int = 20
+    """Runs of one job, with those that were broken off: each shows what a run shows."""
+    experiments: bool = False
+    """Whether jobs with a ``secret_seed`` are taken: whoever knows it knows the directions."""
+    privacy: Privacy | None = None
+    standing: tuple[Standing, ...] = ()
+
+
+class Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where predictions are served, and what bounds them."""
+
+    listen: str
+    token_file: str
+    most_rows: int = 1000
+    most_bytes: int = 1 << 20
+    per_minute: int = 600
+
+
+class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One party, as its file says it."""
+
+    name: str
+    key: str
+    certificate: str
+    federation: str
+    store: str
+    tables: dict[str, Offer] = {}
+    policy: Policy = Policy()
+    http: Http | None = None
+
+    @classmethod
+    def load(cls, path: Path) -> PartyFile:
+        """The party in this file, checked."""
+        content: PartyFile = read_toml(path, cls, "party file")
+        content.check()
+        return content
+
+    def check(self) -> None:
+        """Refuse what cannot be meant."""
+        for name, offer in self.tables.items():
+            _check_offer(name, offer)
+        policy = self.policy
+        _one_of("policy.unknown_ids", policy.unknown_ids, UNKNOWN_IDS)
+        _one_of("policy.differencing", policy.differencing, DIFFERENCING)
+        for word, number, least in (
+            ("policy.least_rows", policy.least_rows, 1),
+            ("policy.most_directions", policy.most_directions, 1),
+            ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
+            ("policy.most_value_bits", policy.most_value_bits, 4),
+            ("policy.least_difference", policy.least_difference, 0),
+            ("policy.most_attempts", policy.most_attempts, 1),
+            ("policy.predictions_per_day", policy.predictions_per_day, 0),
+        ):
+            if number < least:
+                raise InputError.of(f"party file: {word}", f"{least} at least", number)
+        for rule in policy.standing:
+            if not rule.who or not rule.algorithms or not rule.disclosures or rule.per_day < 1:
+                raise InputError(
+                    "party file: a standing rule must name who, algorithms and disclosures, and "
+                    "allow one job a day at least"
+                )
+        if self.http is not None:
+            check_address(self.http.listen, plaintext=True)
+
+
+def _check_offer(name: str, offer: Offer) -> None:
+    columns = (offer.id, *offer.features, *offer.labels)
+    if len(set(columns)) != len(columns):
+        raise InputError(
+            f"party file: table {name!r} must name each column once, as id, feature or label"
+        )
+    if not offer.features and not offer.labels:
+        raise InputError(f"party file: table {name!r} must offer a column at least, got none")
+    strange = set(offer.categories) - set(offer.features)
+    if strange:
+        raise InputError(
+            f"party file: table {name!r}: categories must be offered features, got "
+            f"{sorted(strange)[0]!r}"
+        )
+
+
+def _one_of(word: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError.of(f"party file: {word}", f"one of {allowed}", value)

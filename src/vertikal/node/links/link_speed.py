@@ -1,0 +1,58 @@
+"""How fast the links to the other parties are, by a few control messages."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from vertikal.node.links.messages import Probe
+
+LOAD = 128 << 10
+COUNT = 8
+_WAIT = 5.0
+
+
+class LinkMeter:
+    """Sends probes and times the answers."""
+
+    def __init__(self, tell: Callable[[str, Probe], None]) -> None:
+        self._tell = tell
+        self._changed = threading.Condition()
+        self._answers: set[tuple[str, int]] = set()
+        self._next = 0
+
+    def heard(self, sender: str, probe: Probe) -> None:
+        """A probe to answer, or the answer to one of mine."""
+        if not probe.answer:
+            self._tell(sender, Probe(probe.number, b"", True))
+            return
+        with self._changed:
+            self._answers.add((sender, probe.number))
+            self._changed.notify_all()
+
+    def measure(self, peer: str) -> tuple[float, float] | None:
+        """(seconds there and back, bytes a second there); None if no answer comes."""
+        empty = self._round(peer, [b""])
+        loaded = self._round(peer, [os.urandom(LOAD)] * COUNT)
+        if empty is None or loaded is None:
+            return None
+        return empty, COUNT * LOAD / max(1e-6, loaded - empty)
+
+    def _round(self, peer: str, loads: list[bytes]) -> float | None:
+        began = time.monotonic()
+        numbers = []
+        for load in loads:
+            with self._changed:
+                self._next += 1
+                number = self._next
+            numbers.append((peer, number))
+            self._tell(peer, Probe(number, load))
+        with self._changed:
+            while not self._answers.issuperset(numbers):
+                if time.monotonic() - began > _WAIT:
+                    return None
+                self._changed.wait(0.2)
+            self._answers.difference_update(numbers)
+        return time.monotonic() - began

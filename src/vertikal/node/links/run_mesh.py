@@ -1,0 +1,79 @@
+"""The mesh of one run of one job: packets over the service's standing links.
+
+What `packet_mesh` gives holds here as on a mesh with links of its own: nothing is lost, repeated or
+out of order while the processes live, pairs that speak through the relay are sealed from end to
+end, and every wait has a deadline. A peer whose process was started again has lost its part of the
+run; the run ends and the service begins another.
+"""
+
+from __future__ import annotations
+
+from vertikal.errors import PeerStopped, WireError
+from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.packet_mesh import PacketMesh, Timing
+from vertikal.mesh.packets.security import Security
+from vertikal.node.links.standing_links import Exchange, short_name
+from vertikal.version import __version__
+
+
+class RunMesh(PacketMesh):
+    """One party's end in one run; ``name`` says which run, and is the same at all parties."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        parties: tuple[str, ...],
+        security: Security,
+        *,
+        name: str,
+        deadline: float,
+        patience: float,
+    ) -> None:
+        super().__init__(
+            exchange.me,
+            parties,
+            deadline,
+            security=security,
+            sealed=exchange.relayed(parties),
+            job=name,
+            version=__version__,
+            timing=Timing(patience=patience),
+        )
+        self.run = short_name(name)
+        self._exchange = exchange
+        exchange.attach(self)
+        self._heart.start()
+        for peer in self.peers:
+            if exchange.is_up(peer):
+                self._greet(peer)
+
+    def peer_up(self, name: str) -> None:
+        self._greet(name)
+
+    def peer_down(self, name: str) -> None:
+        self._part(name)
+
+    def peer_restarted(self, name: str) -> None:
+        self._blame(
+            name,
+            PeerStopped(f"{self.me}: {name} was started again and has lost its part of this run"),
+        )
+
+    def abandon(self, words: str) -> None:
+        """End this party's part: its waits fail with these words, and the others hear them."""
+        for name in self.peers:
+            self._blame(name, PeerStopped(f"{self.me}: {words}"))
+        self.fail(words)
+
+    def parcel(self, sender: str, body: bytes) -> None:
+        """A packet of this run, from the party that the exchange names."""
+        packet = envelope.unpack(body, len(self.parties))
+        if (self.parties[packet.sender], self.parties[packet.receiver]) != (sender, self.me):
+            raise WireError(f"a packet of another pair, from {sender}")
+        self._accept(packet)
+
+    def _post(self, peer: str, packet: envelope.Ready, *, urgent: bool) -> None:
+        self._exchange.post(peer, self.run, envelope.whole(packet), urgent=urgent)
+
+    def _release(self) -> None:
+        self._exchange.detach(self)

@@ -1,0 +1,344 @@
+"""The model store: each version of each model's shard in a folder of its own, written whole.
+
+    models/credit/3/manifest.json      who, what, when; the digest of every other file
+    models/credit/3/shard.json         the shard, arrays left out
+    models/credit/3/arrays.npz         its arrays, and golden rows with their answers
+    models/credit/3/preparation.json   how the party's columns are prepared, if they are
+
+A version is written beside and moved into place by one rename, so a crash leaves it whole or not
+there at all; versions are never written to again. Folders and files are the owner's only. Nothing
+is unpickled, and nothing is used whose digest does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from vertikal.algorithms.kernel_machine.shard import lasting
+from vertikal.data.preparation import Preparation
+from vertikal.errors import InputError
+from vertikal.files import disk_error, private_folder, sync_folder
+from vertikal.node.models import known_answers
+from vertikal.records import convert, from_json
+from vertikal.version import __version__
+
+FORMAT = 1
+MANIFEST, SHARD, ARRAYS, PREPARATION = (
+    "manifest.json",
+    "shard.json",
+    "arrays.npz",
+    "preparation.json",
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_GOLDEN = ("golden rows", "golden answers")
+_STALE = 3600.0
+
+S = TypeVar("S")
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands in a version's manifest."""
+
+    format: int
+    name: str
+    version: int
+    party: str
+    kind: str
+    created: str
+    library: str
+    facts: dict[str, Any]
+    files: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """Of the shard as a whole: the same for the same shard, whenever it was stored."""
+        listed = json.dumps([self.kind, sorted(self.files.items())]).encode()
+        return hashlib.sha256(listed).hexdigest()
+
+
+@dataclass(frozen=True)
+class Stored(Generic[S]):
+    """A shard as it came out of the store."""
+
+    manifest: Manifest
+    shard: S
+    preparation: Preparation | None = field(repr=False)
+
+
+class ModelStore:
+    """The models of one party, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = private_folder(folder)
+
+    def save(
+        self,
+        name: str,
+        shard: Any,
+        *,
+        preparation: Preparation | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> Manifest:
+        """Store a shard (a dataclass) as the next version of ``name``.
+
+        ``facts`` is what `vertikal model show` tells about it: numbers and words, nothing secret.
+        """
+        folder = self._folder / _checked(name)
+        files = _files_of(lasting(shard), preparation)
+        fresh = folder / f".new-{secrets.token_hex(8)}"
+        try:
+            _begin(folder, fresh)
+            for title, content in files.items():
+                _write(fresh / title, content)
+            manifest = self._publish(folder, fresh, name, shard, files, facts or {})
+        except OSError as error:
+            raise disk_error(folder, error) from None
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return manifest
+
+    def _publish(
+        self,
+        folder: Path,
+        fresh: Path,
+        name: str,
+        shard: Any,
+        files: Mapping[str, bytes],
+        facts: Mapping[str, Any],
+    ) -> Manifest:
+        """Move a written version to the first free number."""
+        while True:
+            manifest = Manifest(
+                FORMAT,
+                name,
+                max(self._numbers(name), default=0) + 1,
+                str(shard.party),
+                type(shard).__name__,
+                datetime.now(UTC).isoformat(timespec="seconds"),
+                __version__,
+                dict(facts),
+                {title: hashlib.sha256(content).hexdigest() for title, content in files.items()},
+            )
+            (fresh / MANIFEST).unlink(missing_ok=True)
+            _write(fresh / MANIFEST, _json(msgspec.to_builtins(manifest)))
+            sync_folder(fresh)
+            place = folder / str(manifest.version)
+            try:
+                fresh.rename(place)
+            except OSError:
+                # Somebody else has taken this number in the meantime.
+                if not place.exists():
+                    raise
+                continue
+            sync_folder(folder)
+            return manifest
+
+    def load(self, name: str, kind: type[S], version: int | None = None) -> Stored[S]:
+        """The shard of this version, the newest by default, after its digests and golden rows."""
+        manifest = self.show(name, version)
+        what = f"model {name!r}, version {manifest.version}"
+        if manifest.kind != kind.__name__:
+            raise InputError(f"{what} must be a {kind.__name__}, got a {manifest.kind}")
+        files = self._read(manifest, what)
+        try:
+            with np.load(io.BytesIO(files[ARRAYS]), allow_pickle=False) as packed:
+                arrays = {title: packed[title] for title in packed.files}
+            shard = convert(
+                json.loads(files[SHARD]),
+                kind,
+                dec_hook=lambda _, place: arrays[place["array"]],
+                str_keys=True,  # as JSON has them, also where they were numbers
+            )
+            preparation = (
+                from_json(files[PREPARATION], Preparation) if PREPARATION in files else None
+            )
+        except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
+        if _GOLDEN[0] in arrays:
+            off = known_answers.difference(shard, *(arrays[title] for title in _GOLDEN))
+            if not off <= known_answers.TOLERANCE:
+                raise InputError(
+                    f"{what}: its golden rows give other answers than when it was stored (off by "
+                    f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
+                )
+        return Stored(manifest, shard, preparation)
+
+    def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
+        """Every version of every model, by name and number.
+
+        What cannot be read is said in ``damaged``; without it, the first such version is an error.
+        """
+        numbered = [(name, number) for name in self._names() for number in self._numbers(name)]
+        found = []
+        for name, number in numbered:
+            try:
+                found.append(self.show(name, number))
+            except InputError as error:
+                if number not in self._numbers(name):
+                    continue  # deleted meanwhile
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+        return found
+
+    def find(self, name: str, version: int | None = None) -> int:
+        """The number of this version, the newest by default; InputError if it is not there."""
+        numbers = self._numbers(name)
+        if not numbers or (version is not None and version not in numbers):
+            known = [one for one in self._names() if self._numbers(one)]
+            has = f"versions {numbers}" if numbers else f"models {known}"
+            asked = name if version is None else f"{name}, version {version}"
+            raise InputError(f"model {asked!r} is not in this store; it has {has}")
+        return version or numbers[-1]
+
+    def show(self, name: str, version: int | None = None) -> Manifest:
+        """What is known about one version, the newest by default."""
+        path = self._folder / name / str(self.find(name, version)) / MANIFEST
+        what = f"model {name!r}, version {path.parent.name}"
+        try:
+            manifest = from_json(path.read_bytes(), Manifest)
+        except (OSError, msgspec.DecodeError) as error:
+            raise InputError(f"{what}: {MANIFEST} cannot be read: {error}") from None
+        if manifest.format != FORMAT:
+            raise InputError(
+                f"{what} has format {manifest.format}, this library reads {FORMAT}; use vertikal "
+                f"{manifest.library}, which stored it"
+            )
+        return manifest
+
+    def holds(self, manifest: Manifest) -> bool:
+        """Whether this version is still there, and not another one of its number.
+
+        The number of a deleted version may be given again.
+        """
+        try:
+            there = self.show(manifest.name, manifest.version)
+        except InputError:
+            return False
+        return _json(msgspec.to_builtins(there)) == _json(msgspec.to_builtins(manifest))
+
+    def check(self, name: str, version: int | None = None) -> Manifest:
+        """As `show`, after a look at every file's digest."""
+        manifest = self.show(name, version)
+        self._read(manifest, f"model {name!r}, version {manifest.version}")
+        return manifest
+
+    def delete(self, name: str, version: int | None = None) -> list[int]:
+        """Forget one version, or all of a model; returns the numbers that are gone."""
+        self.find(name, version)
+        gone = self._numbers(name) if version is None else [version]
+        for number in gone:
+            place = self._folder / name / f".gone-{secrets.token_hex(8)}"
+            try:
+                (self._folder / name / str(number)).rename(place)
+            except FileNotFoundError:
+                continue  # somebody else has deleted it
+            shutil.rmtree(place)
+        with suppress(OSError):
+            # Only an empty folder: a run may be storing a version meanwhile.
+            (self._folder / name).rmdir()
+        return gone
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+
+    def _numbers(self, name: str) -> list[int]:
+        folder = self._folder / _checked(name)
+        try:
+            return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _read(self, manifest: Manifest, what: str) -> dict[str, bytes]:
+        folder = self._folder / manifest.name / str(manifest.version)
+        files = {}
+        for title, digest in manifest.files.items():
+            if title not in (SHARD, ARRAYS, PREPARATION):
+                raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
+            try:
+                files[title] = (folder / title).read_bytes()
+            except OSError as error:
+                raise InputError(f"{what}: {title} cannot be read: {error.strerror}") from None
+            if hashlib.sha256(files[title]).hexdigest() != digest:
+                raise InputError(
+                    f"{what}: {title} is not what was stored (its digest differs); restore it from "
+                    "a copy, or train again"
+                )
+        if not {SHARD, ARRAYS} <= set(files):
+            raise InputError(f"{what} lacks {SHARD} or {ARRAYS} in its {MANIFEST}")
+        return files
+
+
+def _files_of(shard: Any, preparation: Preparation | None) -> dict[str, bytes]:
+    """The shard as files, with golden rows where its kind has answers."""
+    arrays: dict[str, Any] = {}
+
+    def outside(value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            raise NotImplementedError(f"{type(value).__name__} in a shard")
+        arrays[f"array {len(arrays)}"] = value
+        return {"array": f"array {len(arrays) - 1}"}
+
+    content = _json(msgspec.to_builtins(shard, enc_hook=outside))
+    if known_answers.has_answers(type(shard)):
+        rows = known_answers.golden_rows(len(shard.columns))
+        arrays |= dict(zip(_GOLDEN, (rows, known_answers.answers(shard, rows)), strict=True))
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    files = {SHARD: content, ARRAYS: packed.getvalue()}
+    if preparation is not None:
+        files[PREPARATION] = msgspec.json.encode(preparation)
+    return files
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InputError.of(
+            "name of a model", "1 to 64 letters, digits, dots, dashes or underscores", name
+        )
+    return name
+
+
+def _json(content: Any) -> bytes:
+    # NaN is written as NaN: what a solver did not measure stays unmeasured.
+    return json.dumps(content, indent=1, ensure_ascii=False).encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _begin(folder: Path, fresh: Path) -> None:
+    """Make the folder of a version, and that of its model, also while another is deleted there."""
+    while not fresh.exists():
+        _sweep(private_folder(folder))
+        with suppress(FileNotFoundError):
+            fresh.mkdir(mode=0o700)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a crash left half written or half deleted, once nobody can be at it any more."""
+    for path in folder.glob(".*-*"):
+        with suppress(FileNotFoundError):  # whoever was at it has finished
+            if time.time() - path.stat().st_mtime > _STALE:
+                shutil.rmtree(path, ignore_errors=True)

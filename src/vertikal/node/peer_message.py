@@ -1,0 +1,25 @@
+"""What the others are told when a party cannot go on; its owner is told all of it."""
+
+from __future__ import annotations
+
+from vertikal.errors import BudgetSpent, InputError, MeshError, PassesUsedUp, VertikalError
+from vertikal.files import DiskFull
+
+
+class Told(InputError):
+    """Why a party does not take part, in words that the others may hear."""
+
+
+def public_words(me: str, error: BaseException) -> str:
+    """What the others are told of an error: nothing that says something about the data."""
+    if isinstance(error, (MeshError, PassesUsedUp, Told)):
+        return " ".join(str(error).split())
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, DiskFull):
+        return f"{me}: the disk of its store is full"
+    if isinstance(error, BudgetSpent):
+        return f"{me}: its privacy budget does not allow this run"
+    if isinstance(error, VertikalError):
+        return f"{me} cannot go on; its owner knows why"
+    return f"{me}: {type(error).__name__}; its owner knows more"

@@ -1,0 +1,222 @@
+"""Predictions over HTTP at the label party: ``POST /predict``, described in OpenAPI.
+
+It listens on loopback only; who wants it elsewhere puts a proxy with TLS before it. Every request
+carries a token, compared in constant time; requests a minute, rows and bytes are limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
+from vertikal.files import write_whole
+from vertikal.node.config.party_file import Http
+from vertikal.node.predictions.openapi import MOST_VERSIONS, description
+from vertikal.records import convert
+
+Predict = Callable[[str, tuple[str, ...], bool | None, int | None], list[dict[str, Any]]]
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `POST /predict` takes."""
+
+    model: str
+    ids: tuple[str, ...]
+    version: Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSIONS)] | None = None
+    unknown: Literal["reject", "degraded"] | None = None
+
+
+def read_request(body: bytes) -> Request:
+    """A body as `Request`; JSON has one kind of number, so 2.0 is a whole one."""
+    content = msgspec.json.decode(body)
+    version = content.get("version") if isinstance(content, dict) else None
+    if isinstance(version, float) and version.is_integer():
+        content["version"] = int(version)
+    return convert(content, Request)
+
+
+class Rate:
+    """At most ``most`` requests a minute, with that many at once after a quiet minute."""
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._left = float(most)
+        self._when = clock()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether one more request is within the limit."""
+        with self._lock:
+            now = self._clock()
+            self._left = min(self._most, self._left + (now - self._when) * self._most / 60)
+            self._when = now
+            if self._left < 1:
+                return False
+            self._left -= 1
+            return True
+
+
+class Refusal(Exception):
+    """An answer other than scores."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Desk:
+    """What is decided about a request before and after prediction, whatever carries it."""
+
+    def __init__(self, settings: Http, token: bytes, predict: Predict) -> None:
+        self._settings = settings
+        self._token = token
+        self._predict = predict
+        self._rate = Rate(settings.per_minute)
+
+    def admit(self, authorization: str, length: str) -> None:
+        """Refuse who has no token, comes too often, or brings too much."""
+        if not self._rate.take():
+            raise Refusal(429, f"at most {self._settings.per_minute} requests a minute")
+        scheme, _, token = authorization.partition(" ")
+        given = token.strip().encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, self._token) or scheme.lower() != "bearer":
+            raise Refusal(401, "the header Authorization must be 'Bearer ' and the token")
+        if not length.isdigit():
+            raise Refusal(411, "the header Content-Length must say how long the body is")
+        if int(length) > self._settings.most_bytes:
+            raise Refusal(413, f"at most {self._settings.most_bytes} bytes")
+
+    def answer(self, body: bytes) -> bytes:
+        """The scores as JSON."""
+        if len(body) > self._settings.most_bytes:
+            raise Refusal(413, f"at most {self._settings.most_bytes} bytes")
+        try:
+            request = read_request(body)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise Refusal(400, f"body: {error}") from None
+        if not 0 < len(request.ids) <= self._settings.most_rows:
+            raise Refusal(400, f"ids: 1 to {self._settings.most_rows} of them")
+        degraded = None if request.unknown is None else request.unknown == "degraded"
+        try:
+            scores = self._predict(request.model, request.ids, degraded, request.version)
+        except InputError as error:
+            raise Refusal(400, _line(error)) from None
+        except SecrecyError as error:
+            raise Refusal(403, _line(error)) from None
+        except MeshError as error:
+            raise Refusal(503, _line(error)) from None
+        return msgspec.json.encode({"model": request.model, "scores": scores})
+
+
+class Endpoint:
+    """The HTTP server, in a thread of its own."""
+
+    def __init__(self, settings: Http, folder: Path, predict: Predict) -> None:
+        self._settings = settings
+        self._desk = Desk(settings, read_token(folder / settings.token_file), predict)
+        self._server: Any = None
+        self._thread: threading.Thread | None = None
+        self.port = 0
+
+    def start(self) -> None:
+        """Listen; a request may come as soon as this returns."""
+        try:
+            import uvicorn
+        except ModuleNotFoundError:
+            raise InputError(
+                "[http] needs starlette and uvicorn: pip install 'vertikal[node]'"
+            ) from None
+        host, _, port = self._settings.listen.rpartition(":")
+        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host.strip("[]"), int(port)))
+            # From here on connections wait in line until the server takes them.
+            listening.listen(64)
+        except OSError as error:
+            listening.close()
+            raise InputError(
+                f"[http] cannot listen at {self._settings.listen}: {error.strerror}"
+            ) from None
+        self.port = int(listening.getsockname()[1])
+        config = uvicorn.Config(
+            application(self._desk),
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=30,
+            limit_concurrency=64,
+            h11_max_incomplete_event_size=16384,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([listening],), name="http", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(5.0)
+
+
+def application(desk: Desk) -> Any:
+    """The routes."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+    from starlette.requests import Request as Incoming
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+
+    async def predict(request: Incoming) -> Response:
+        try:
+            desk.admit(
+                request.headers.get("authorization", ""),
+                request.headers.get("content-length", ""),
+            )
+            with contextlib.suppress(ClientDisconnect):
+                body = await request.body()
+                answer = await run_in_threadpool(desk.answer, body)
+                return Response(answer, media_type="application/json")
+            return Response(status_code=400)
+        except Refusal as refusal:
+            headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
+            return JSONResponse({"error": str(refusal)}, refusal.status, headers)
+
+    async def describe(_: Incoming) -> Response:
+        return JSONResponse(description())
+
+    return Starlette(
+        routes=[
+            Route("/predict", predict, methods=["POST"]),
+            Route("/openapi.json", describe, methods=["GET"]),
+        ]
+    )
+
+
+def read_token(path: Path) -> bytes:
+    """The token in this file, made if it is not there; refuses a file that others can read."""
+    if not path.exists():
+        write_whole(path, secrets.token_urlsafe(32).encode())
+    mode = path.stat().st_mode & 0o077
+    if mode:
+        raise InputError(f"token file {path.name!r} must be readable by its owner only; chmod 600")
+    token = path.read_bytes().strip()
+    if len(token) < 16:
+        raise InputError(f"token file {path.name!r} must hold 16 characters at least")
+    return token
+
+
+def _line(error: VertikalError) -> str:
+    return " ".join(str(error).split())

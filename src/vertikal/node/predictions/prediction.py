@@ -1,0 +1,343 @@
+"""Predictions with a stored model: one session between the leader and the others.
+
+A session is a mesh and a party that stay while requests come. In each request the leader says which
+ids it asks for; every other party looks whether its policy allows so many rows today, which of the
+ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
+asked for that and the others allow it, scored with this party's columns at their training means and
+flagged. A dealer
+without data is told how many rows there are, and no id.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from vertikal.data.tables import Table
+from vertikal.errors import InputError, MeshError, SecrecyError
+from vertikal.files import DiskFull
+from vertikal.node.approval.job_records import Record
+from vertikal.node.links.run_mesh import RunMesh
+from vertikal.node.links.standing_links import Exchange
+from vertikal.node.peer_message import Told, public_words
+from vertikal.node.predictions.limits import DailyLimit
+from vertikal.node.predictions.model_cache import Model, Shelf
+from vertikal.node.printable import printable
+from vertikal.node.programs import program_named
+from vertikal.node.storage.party_home import Site
+from vertikal.party.party import Party
+from vertikal.privacy.ledger import Disclosure
+from vertikal.records import msgpack_reader
+from vertikal.version import __version__
+
+ASKED = Disclosure(
+    "ids asked for",
+    "the ids whose predictions the leader wants",
+    "which people are being scored, whether the receiver has them or not",
+    masked=False,
+)
+KNOWN = Disclosure(
+    "ids known",
+    "which of these ids the sender has",
+    "which of the people it asks for the sender has",
+    masked=False,
+)
+CHOSEN = Disclosure(
+    "rows chosen", "which of the ids will be scored", "which ids all parties have", masked=False
+)
+COUNTED = Disclosure(
+    "rows asked for",
+    "how many rows the leader wants, and how many of them are scored",
+    "a dealer without data learns these two numbers, and no id",
+    masked=False,
+)
+WAIT = 30.0
+"""Seconds that a request may wait for a party."""
+PATIENCE = 5.0
+"""Seconds that a party may be unreachable in a session, or not be there yet."""
+IDLE = 120.0
+"""Seconds without a request after which the leader ends a session; the others wait longer."""
+LONGEST = 3600.0
+"""Seconds after which a session is followed by another."""
+MOST_REQUESTS = 1000
+"""Requests of one session: its keys and its ledger, which its end writes to the log, grow with
+each."""
+
+
+class Refused(SecrecyError):
+    """Predictions that a party's policy does not allow, or not any more today."""
+
+
+class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request; one without rows ends the session. A dealer without data gets no ids."""
+
+    rows: int
+    ids: tuple[str, ...]
+    degraded: bool
+
+
+_read_request = msgpack_reader(_Ask)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What came out for each id that was asked for."""
+
+    ids: tuple[str, ...]
+    values: Any  # (ids,) f; nan where it was not scored
+    unknown: tuple[tuple[str, ...], ...]
+    """By id: the parties that do not know it. With a value, the score is degraded."""
+
+    def rows(self, logistic: bool) -> list[dict[str, Any]]:
+        """One record per id, for a file or an answer."""
+        rows = []
+        for one, value, unknown in zip(self.ids, self.values, self.unknown, strict=True):
+            scored = bool(np.isfinite(value))
+            status = "ok" if scored and not unknown else "degraded" if scored else "unknown"
+            row: dict[str, Any] = {
+                "id": one,
+                "status": status,
+                "value": float(value) if scored else None,
+                "unknown_at": ", ".join(unknown),
+            }
+            if logistic:
+                row["probability"] = float(1 / (1 + np.exp(-value))) if scored else None
+            rows.append(row)
+        return rows
+
+
+class Session:
+    """One party's end of one session: `begin`, requests, `end`.
+
+    Its mesh is there from the start, so that others can break off every wait by abandoning it.
+    """
+
+    def __init__(
+        self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
+    ) -> None:
+        self._site = site
+        self._shelf = shelf
+        self._record = record
+        self._name = name
+        self._program = program_named(record.proposal.job.algorithm)
+        job = record.proposal.job
+        self._blind = job.bare_dealer
+        self.mesh = RunMesh(
+            exchange,
+            job.names,
+            site.federation.credentials(site.identity),
+            name=name,
+            deadline=WAIT,
+            patience=PATIENCE,
+        )
+        self._party: Any = None
+        self._over = False
+        self._requests = 0
+        self._began = self._used = time.monotonic()
+        self._rows: Any = None
+        """This party's rows in the request under way, of one reading of its table."""
+
+    def begin(self) -> None:
+        """Load the model and meet the others."""
+        job = self._record.proposal.job
+        try:
+            # Inside: the others are told at once where a party has no model any more, or where its
+            # owner has since forbidden what the job shows.
+            if not self._record.leads(self._site.me):
+                self._site.check_policy(self._record.proposal)
+            self._model: Model = self._shelf.model(self._record)
+            self._party = Party(
+                self.mesh,
+                Table(self._site.me, (), np.zeros((0, 0))),
+                label_parties=job.label_parties,
+                labels=None,
+                secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
+                job=self._name,
+                settings=self._model.digest,
+                version=__version__,
+                masking=job.masking,
+                shape=job.shape,
+            )
+        except BaseException as error:
+            if not isinstance(error, MeshError):
+                # Who has not met this party yet would not hear why it ends.
+                with suppress(MeshError):
+                    self.mesh.connect(PATIENCE)
+            self.end(public_words(self._site.me, error))
+            raise
+
+    def end(self, reason: str = "") -> None:
+        """Let go of the mesh, and write to the audit log what was sent; once only."""
+        if self._over:
+            return
+        self._over = True
+        if reason:
+            self.mesh.fail(reason)
+        self.mesh.stop(1.0)
+        if self._party is not None:
+            self._site.note_ledgers("predictions", self._model.digest, [self._party.ledger])
+
+    @property
+    def broken(self) -> bool:
+        return any(
+            one.link in ("closed", "failed", "broken") for one in self.mesh.status().values()
+        )
+
+    @property
+    def worn(self) -> bool:
+        """At the leader: whether it lies idle, or is to be followed by another."""
+        now = time.monotonic()
+        idle, old = now - self._used > IDLE, now - self._began > LONGEST
+        return idle or old or self._requests >= MOST_REQUESTS
+
+    def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
+        """At the leader: the scores of these ids."""
+        self._requests += 1
+        self._used = time.monotonic()
+        party = self._party
+        self._model = self._shelf.model(self._model.record)
+        self._tell(_Ask(len(ids), ids, degraded))
+        if not ids:
+            return Scores((), np.zeros(0), ())
+        self._rows = self._shelf.rows(self._model)
+        known = {party.name: self._rows.known(ids)}
+        for name in self._others():
+            known[name] = self._answer_of(name, len(ids))
+        refusals = {name: told for name, told in known.items() if isinstance(told, str)}
+        flags = {name: told for name, told in known.items() if not isinstance(told, str)}
+        everywhere = np.logical_and.reduce(list(flags.values()))
+        chosen = np.zeros(len(ids), bool)
+        if not refusals:
+            chosen = np.ones(len(ids), bool) if degraded else everywhere
+        self._choose(chosen)
+        values = np.full(len(ids), np.nan)
+        if chosen.any():
+            values[chosen] = self._predict(ids, chosen)
+        self._rows = None
+        for name, told in refusals.items():
+            raise Refused(f"{name} refused these predictions: {told}")
+        unknown = tuple(
+            tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
+        )
+        return Scores(ids, values, unknown)
+
+    def serve(self, limit: DailyLimit) -> None:
+        """At the others: take part in requests until the leader has no more."""
+        for _ in range(MOST_REQUESTS):
+            request = self._hear()
+            if not request.rows:
+                return
+            told = self._known(request, limit)
+            self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
+            chosen = self._choose(None)
+            self._check_chosen(request, told, chosen)
+            if chosen.any():
+                self._predict(request.ids, chosen)
+
+    def _check_chosen(self, request: _Ask, told: Any, chosen: Any) -> None:
+        """Refuse rows that were not asked for, or refused, or that not all have where all must."""
+        leader, me = self._party.leader, self._party.name
+        if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._blind):
+            raise MeshError(f"{leader} chose among {len(chosen)} rows")
+        if not chosen.any():
+            return
+        if isinstance(told, dict):
+            raise MeshError(f"{leader} chose rows that {me} has refused")
+        # For the others' sake, who cannot see it: the score would show their rows by themselves.
+        if not request.degraded and not told[: len(chosen)][chosen].all():
+            raise MeshError(f"{leader} chose rows that {me} does not have")
+
+    def _known(self, request: _Ask, limit: DailyLimit) -> Any:
+        """Which of the ids asked for are known here, or why they are not to be predicted."""
+        try:
+            self._model = self._shelf.model(self._model.record)
+            self._check_degraded(request)
+            limit.spend(request.rows)
+            told = np.ones(request.rows, np.uint8)
+            if self._party.name != self._blind:
+                self._rows = self._shelf.rows(self._model)
+                told = self._rows.known(request.ids).astype(np.uint8)
+            self._site.log.record(
+                "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
+            )
+        except InputError as error:
+            if not isinstance(error, DiskFull):
+                self._site.note_refusal(self._party.leader, str(error))
+            return {"refused": public_words(self._site.me, error)}
+        return told
+
+    def _check_degraded(self, request: _Ask) -> None:
+        """Told, unless the owner allows scores that may depend on this party's row alone."""
+        me = self._site.me
+        if request.degraded and me != self._blind and not self._site.policy.degraded_predictions:
+            raise Told(
+                f"policy of {me}: no scores of ids that some party lacks; ask for those that all "
+                f"have (--unknown reject), or let the owner of {me} set degraded_predictions"
+            )
+
+    def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
+        if self._party.name == self._blind:
+            self._party.table = Table(self._party.name, (), np.empty((int(chosen.sum()), 0)))
+        else:
+            wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
+            self._party.table = self._rows.table(self._model, wanted)
+        scores = self._program.predict(self._party, self._model.shard)
+        return None if scores is None else np.asarray(scores)[:, 0]
+
+    def _others(self) -> tuple[str, ...]:
+        return tuple(name for name in self._party.parties if name != self._party.leader)
+
+    def _tell(self, request: _Ask) -> None:
+        blind = msgspec.structs.replace(request, ids=())
+        for name in self._others():
+            told = msgspec.msgpack.encode(blind if name == self._blind else request)
+            self._send(name, np.frombuffer(told, np.uint8), ASKED)
+
+    def _send(self, name: str, told: Any, disclosure: Disclosure) -> None:
+        """The leader to one of the others; to a dealer without data it is numbers of rows."""
+        kind = COUNTED if name == self._blind else disclosure
+        self._party.broadcast(told, (self._party.leader, name), kind)
+
+    def _receive(self, disclosure: Disclosure) -> Any:
+        """The same, at the one it is sent to."""
+        party = self._party
+        kind = COUNTED if party.name == self._blind else disclosure
+        return np.asarray(party.broadcast(None, (party.leader, party.name), kind))
+
+    def _hear(self) -> _Ask:
+        party = self._party
+        self._rows = None  # the next request may find another table
+        with party.waiting(IDLE + WAIT):
+            packed = self._receive(ASKED)
+        try:
+            request = _read_request(packed.tobytes())
+        except (msgspec.DecodeError, ValueError) as error:
+            raise MeshError(f"request of {party.leader}: {error}") from None
+        expected = 0 if party.name == self._blind else request.rows
+        if request.rows < 0 or len(request.ids) != expected:
+            raise MeshError(
+                f"request of {party.leader}: {request.rows} rows, {len(request.ids)} ids"
+            )
+        return request
+
+    def _answer_of(self, name: str, rows: int) -> Any:
+        told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
+        if isinstance(told, dict):
+            return printable(str(told.get("refused")))[:300]
+        flags = np.asarray(told)
+        if flags.dtype != np.uint8 or flags.shape != (rows,):
+            raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")
+        return flags.astype(bool)
+
+    def _choose(self, chosen: Any) -> Any:
+        if chosen is None:
+            return self._receive(CHOSEN).astype(bool)
+        flags = chosen.astype(np.uint8)
+        for name in self._others():
+            self._send(name, flags[chosen] if name == self._blind else flags, CHOSEN)
+        return chosen

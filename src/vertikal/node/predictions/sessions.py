@@ -1,0 +1,157 @@
+"""All sessions of predictions of one party: those it leads, and those in which it serves."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped, VertikalError
+from vertikal.files import DiskFull
+from vertikal.node.approval.job_records import Record
+from vertikal.node.links.standing_links import Exchange
+from vertikal.node.peer_message import public_words
+from vertikal.node.predictions.keyed_lock import Turns
+from vertikal.node.predictions.limits import DailyLimit
+from vertikal.node.predictions.model_cache import Shelf
+from vertikal.node.predictions.prediction import WAIT, Refused, Scores, Session
+from vertikal.node.storage.party_home import Site
+
+MOST_SESSIONS = 16
+"""Sessions in which a party serves at once."""
+CLOSING = 2.0
+"""Seconds that a service which stops waits for a request under way."""
+
+
+class Predictions:
+    """All sessions of one party: those it leads, and those in which it serves."""
+
+    def __init__(self, site: Site, exchange: Exchange, open_session: Callable[[Record, str], None]):
+        self._site = site
+        self._exchange = exchange
+        self._open = open_session
+        self._shelf = Shelf(site)
+        self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
+        # Requests with one model wait for one another, and for no other model's.
+        self._turns = Turns(WAIT)
+        self._led: dict[str, Session] = {}
+        # Never held while anybody is waited for.
+        self._lock = threading.Lock()
+        self._all: set[Session] = set()
+        self._serving = 0
+        self._closed = False
+
+    def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
+        """The scores of these ids; after one that failed, the next request opens a new session."""
+        why = f"{self._site.me}: other requests with this model are under way"
+        with self._turns.of(record.digest, why):
+            session = self._led.get(record.digest)
+            if session is not None and (session.broken or session.worn):
+                self._close(record.digest, "a party was lost" if session.broken else "")
+                session = None
+            try:
+                if session is None:
+                    session = self._lead(record)
+                return session.ask(ids, degraded)
+            except Refused:
+                # All parties have come to the end of the request: the session stays.
+                raise
+            except BaseException as error:
+                self._close(record.digest, public_words(self._site.me, error))
+                raise
+
+    def serve(self, record: Record, name: str) -> None:
+        """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
+        with self._lock:
+            full = self._serving >= MOST_SESSIONS
+            self._serving += not full
+        if full:
+            self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
+            return
+        threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
+
+    def tidy(self) -> None:
+        """Let go of what is not needed any more; to be called now and then, and never waits."""
+        self._shelf.tidy()
+        for digest, session in list(self._led.items()):
+            # One whose turn is not free is in use.
+            with suppress(DeadlineExceeded), self._turns.of(digest, "", 0.0):
+                if session.worn and self._led.get(digest) is session:
+                    del self._led[digest]
+                    threading.Thread(target=self._end, args=(session, ""), daemon=True).start()
+
+    def close(self) -> None:
+        """End all sessions; requests under way fail, and no other begins."""
+        words = "its service was stopped"
+        with self._lock:
+            self._closed = True
+            sessions = list(self._all)
+        for session in sessions:
+            session.mesh.abandon(words)
+        for digest in list(self._led):
+            # Who is at it ends it, now that its waits fail.
+            with suppress(DeadlineExceeded), self._turns.of(digest, "", CLOSING):
+                self._close(digest, words)
+
+    def _lead(self, record: Record) -> Session:
+        name = f"predict/{record.digest}/{secrets.token_hex(8)}"
+        self._open(record, name)
+        session = self._led[record.digest] = self._enter(record, name)
+        session.begin()
+        return session
+
+    def _serve(self, record: Record, name: str) -> None:
+        session = None
+        try:
+            session = self._enter(record, name)
+            session.begin()
+            session.serve(self._limit)
+            session.end()
+        except Exception as error:
+            # Whatever it is: the leader waits, and the mesh lives on, until the session is ended.
+            self._break_off(record, session, error)
+        finally:
+            with self._lock:
+                self._serving -= 1
+                self._all -= {session}
+
+    def _enter(self, record: Record, name: str) -> Session:
+        """A new session; from now on `close` ends its waits, also those for a first contact."""
+        with self._lock:
+            if self._closed:
+                raise PeerStopped(f"{self._site.me}: its service was stopped")
+            session = Session(self._site, self._exchange, record, name, self._shelf)
+            self._all.add(session)
+            return session
+
+    def _break_off(self, record: Record, session: Session | None, error: Exception) -> None:
+        """End a session in which this party cannot go on; the owner finds the reason in the log."""
+        with suppress(DiskFull):
+            if session is not None:
+                session.end(public_words(self._site.me, error))
+        if not isinstance(error, MeshError):
+            with suppress(DiskFull):
+                self._site.note_refusal(record.proposal.job.leader, _reason(error))
+
+    def _close(self, digest: str, words: str) -> None:
+        session = self._led.pop(digest, None)
+        if session is not None:
+            self._end(session, words)
+
+    def _end(self, session: Session, words: str) -> None:
+        with suppress(DiskFull):  # the log is owed the line
+            session.end(words)
+        with self._lock:
+            self._all.discard(session)
+
+
+def _reason(error: Exception) -> str:
+    """For the owner's log; of an error that is not Vertikal's own where, for its words may hold
+    cells."""
+    if isinstance(error, VertikalError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"

@@ -1,0 +1,103 @@
+"""What one party's process tells about itself: an observer of its clock, and its mesh's waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from vertikal.mesh.interface import Mesh
+from vertikal.mesh.packets.packet_mesh import PacketMesh
+
+
+class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of the live table."""
+
+    party: str
+    stage: str = "starting"
+    done: int = 0
+    total: int | None = None
+    note: str = ""
+    seconds: float = 0.0  # in this stage
+    bytes_in: int = 0
+    bytes_out: int = 0
+    waits_for: str = ""
+    ended: str = ""  # "", "done" or the error
+    port: int | None = None  # where this party listens, said once
+
+    def time_left(self) -> float | None:
+        """Seconds to the end of the stage, at the pace so far."""
+        if not self.total or not self.done or self.ended:
+            return None
+        return self.seconds * (self.total - self.done) / self.done
+
+
+class Reporter:
+    """Follows one party's stages; `report` may be called from any thread at any time."""
+
+    def __init__(self, mesh: Mesh, tell: Callable[[Report], None], every: float = 0.25) -> None:
+        self._mesh = mesh
+        self._tell = tell
+        self._every = every
+        self._lock = threading.Lock()
+        self._stage, self._done, self._note = "starting", 0, ""
+        self._total: int | None = None
+        self._began = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+        self._thread.start()
+
+    def begin(self, party: str, stage: str, total: int | None) -> None:
+        with self._lock:
+            self._stage, self._total, self._done, self._note = stage, total, 0, ""
+            self._began = time.monotonic()
+        if isinstance(self._mesh, PacketMesh):
+            self._mesh.doing = stage
+
+    def advance(self, party: str, stage: str, amount: int, note: str) -> None:
+        with self._lock:
+            self._done += amount
+            self._note = note
+
+    def end(self, party: str, stage: str, seconds: float) -> None:
+        """The next stage, or the end of the run, will say more."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A stage of work that is no program's."""
+        self.begin(self._mesh.me, name, None)
+        yield
+
+    def report(self, ended: str = "") -> Report:
+        waits, moved = "", (0, 0)
+        if isinstance(self._mesh, PacketMesh):
+            now, moved = time.monotonic(), self._mesh.moved()
+            # Shorter waits belong to work; a table full of them shows nothing.
+            longest = [wait for wait in self._mesh.waits() if now - wait.since > self._every]
+            if longest and not ended:
+                waits = f"{longest[0].peer} ({longest[0].what}, {now - longest[0].since:.0f} s)"
+        with self._lock:
+            return Report(
+                self._mesh.me,
+                self._stage,
+                self._done,
+                self._total,
+                self._note,
+                time.monotonic() - self._began,
+                *moved,
+                waits,
+                ended,
+            )
+
+    def close(self, ended: str) -> None:
+        """The last word: "done", or the error."""
+        self._stop.set()
+        self._thread.join()
+        self._tell(self.report(ended))
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every):
+            self._tell(self.report())

@@ -1,0 +1,159 @@
+"""One party's own things: its file, key, federation, store, tables and audit log."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from vertikal.errors import InputError
+from vertikal.files import DiskFull, Room, private_folder
+from vertikal.node.approval.policy import objections, offered
+from vertikal.node.approval.proposals import Proposal
+from vertikal.node.config.federation_file import FederationFile
+from vertikal.node.config.party_file import PartyFile
+from vertikal.node.peer_message import Told
+from vertikal.node.storage.audit_log import AuditLog, Fact
+from vertikal.secure.keys.identity import Identity
+
+if TYPE_CHECKING:
+    from vertikal.node.approval.job_records import Record
+    from vertikal.node.models.store import Manifest, ModelStore
+    from vertikal.privacy.budget import BudgetFile
+    from vertikal.privacy.ledger import Ledger
+
+
+class Site:
+    """What a party's service stands on; one process at a time has its store."""
+
+    def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
+        self.folder = path.parent
+        self.file = PartyFile.load(path)
+        self.me = self.file.name
+        self.policy = self.file.policy
+        self.federation = FederationFile.load(self.folder / self.file.federation)
+        self.identity = Identity.load(
+            self.folder / self.file.key, self.folder / self.file.certificate, passphrase
+        )
+        if self.identity.name != self.me:
+            raise InputError.of(
+                "party file: certificate", f"that of {self.me!r}", self.identity.name
+            )
+        self.keys = self.federation.credentials(self.identity)
+        self.store = private_folder(self.folder / self.file.store)
+        self._alone = _lock(self.store)
+        self.log = AuditLog(self.store / "audit.log", self.me)
+        self.room = Room(self.store)
+        self._owed: list[tuple[str, dict[str, Fact]]] = []
+        self._damaged: set[str] = set()
+        """What the audit log has been told about stored models that cannot be read."""
+
+    def close(self) -> None:
+        self._alone.close()
+
+    @cached_property
+    def models(self) -> ModelStore:
+        """This party's shards; loaded late, since it brings the programs' libraries."""
+        from vertikal.node.models.store import ModelStore
+
+        return ModelStore(self.store / "models")
+
+    def model_of(self, digest: str) -> Manifest | None:
+        """The newest stored shard of the job with this digest, if there is one."""
+        found = self.models_of(digest)
+        return found[-1] if found else None
+
+    def models_of(self, digest: str) -> list[Manifest]:
+        """All stored shards of this job; more than one if its runs were broken off late.
+
+        One that cannot be read, of whatever job, is passed over, so that it stops no other.
+        """
+        damaged: list[str] = []
+        found = self.models.versions(damaged)
+        for words in set(damaged) - self._damaged:
+            self._damaged.add(words)
+            with suppress(DiskFull):  # then it is owed
+                self._record("damaged", words=words)
+        return [one for one in found if one.facts.get("job") == digest]
+
+    @property
+    def budget(self) -> BudgetFile | None:
+        """The file in which jobs with differential privacy are charged, if the policy has one."""
+        if self.policy.privacy is None:
+            return None
+        from vertikal.privacy.budget import BudgetFile
+
+        path, total = self.store / "budget.json", self.policy.privacy
+        return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
+
+    def note(self, event: str, record: Record, words: str = "") -> None:
+        """Write an event of a job to the audit log."""
+        proposal = record.proposal
+        self._record(
+            event,
+            job=record.number,
+            digest=record.digest,
+            name=proposal.name,
+            submitter=proposal.submitter,
+            words=words,
+        )
+
+    def note_ledgers(self, what: str, digest: str, ledgers: Sequence[Ledger]) -> None:
+        """Write to the audit log what left this party in a run, by kind of message."""
+        sent: dict[str, int] = {}
+        for entry in (entry for ledger in ledgers for entry in ledger.entries()):
+            key = f"{entry.disclosure.name} to {entry.receiver}"
+            sent[key] = sent.get(key, 0) + entry.bytes
+        self._record("sent", what=what, digest=digest, bytes=sent)
+
+    def _record(self, event: str, **facts: Fact) -> None:
+        """Write to the audit log; what a full disk keeps out of it is owed."""
+        try:
+            self.log.record(event, **facts)
+        except DiskFull:
+            self._owed.append((event, facts))
+            raise
+
+    def has_room(self) -> bool:
+        """Whether the store has room, once what is owed to the audit log is in it."""
+        try:
+            while self.room.regained() and self._owed:
+                event, facts = self._owed[0]
+                self.log.record(event, **facts)
+                del self._owed[0]
+        except DiskFull:
+            self.room.full = True
+        return not self.room.full
+
+    def note_refusal(self, sender: str, words: str) -> None:
+        """Write to the audit log what somebody asked for and did not get."""
+        self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
+
+    def check_policy(self, proposal: Proposal) -> None:
+        """Told with the first reason why this party must not take part."""
+        for objection in objections(self.file, proposal):
+            raise Told(objection)
+
+    def columns(self, proposal: Proposal) -> tuple[str, ...]:
+        """This party's features that a job uses; none of a dealer without data."""
+        if proposal.job.parties[self.me].table is None:
+            return ()
+        return offered(self.file, proposal)[1]
+
+
+def _lock(store: Path) -> IO[bytes]:
+    """The store for this process alone, until it ends."""
+    number = os.open(store / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.fdopen(number, "wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"store {store.name!r} is in use: the service of this party runs already"
+        ) from None
+    return file

@@ -1,0 +1,109 @@
+"""Products of a matrix of ring elements with vectors, and the loops that combine cosines.
+
+Everything is exact arithmetic mod 2^w, so numpy, machine code and any number of threads give the
+same elements. ``w`` is 32 or 64; one pass reads the matrix once, whatever the number of vectors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+HEIGHT = 2048
+"""Rows per task."""
+
+
+class RingLoops(Protocol):
+    """The inner loops; all arrays C-ordered, all of one dtype but the indices."""
+
+    def times(self, matrix: Array, vectors: Array, out: Array) -> None:
+        """out (rows, k) = matrix (rows, width) @ vectors.T, vectors (k, width)."""
+
+    def transposed(self, matrix: Array, vectors: Array, out: Array) -> None:
+        """out (k, width) += vectors.T (k, rows) @ matrix, vectors (rows, k)."""
+
+    def rotate(self, phases: Array, cos: Array, sin: Array, c: Array, s: Array) -> None:
+        """c ← cos[phases]·c + sin[phases]·s, in place."""
+
+    def take_off(self, phases: Array, table: Array, share: Array) -> None:
+        """share ← table[phases] − share, in place."""
+
+
+class NumpyRingLoops:
+    """With numpy only."""
+
+    def times(self, matrix: Array, vectors: Array, out: Array) -> None:
+        np.matmul(matrix, vectors.T, out=out)
+
+    def transposed(self, matrix: Array, vectors: Array, out: Array) -> None:
+        out += vectors.T @ matrix
+
+    def rotate(self, phases: Array, cos: Array, sin: Array, c: Array, s: Array) -> None:
+        c *= cos[phases]
+        c += sin[phases] * s
+
+    def take_off(self, phases: Array, table: Array, share: Array) -> None:
+        np.subtract(table[phases], share, out=share)
+
+
+def _choose() -> RingLoops:
+    try:
+        from vertikal.ring import products_compiled
+    except ImportError:
+        return NumpyRingLoops()
+    return products_compiled
+
+
+LOOPS: RingLoops = _choose()
+"""What this installation uses."""
+
+
+def times(matrix: Array, vectors: Array, loops: RingLoops | None = None) -> Array:
+    """matrix (rows, width) @ vectors (width, k) in the ring: (rows, k)."""
+    loops = loops or LOOPS
+    matrix, across = np.ascontiguousarray(matrix), np.ascontiguousarray(vectors.T)
+    out = np.empty((len(matrix), len(across)), matrix.dtype)
+    _each_block(len(matrix), lambda rows: loops.times(matrix[rows], across, out[rows]))
+    return out
+
+
+def transposed(matrix: Array, vectors: Array, loops: RingLoops | None = None) -> Array:
+    """matrix.T (width, rows) @ vectors (rows, k) in the ring: (width, k)."""
+    loops = loops or LOOPS
+    matrix, vectors = np.ascontiguousarray(matrix), np.ascontiguousarray(vectors)
+    parts: dict[int, Array] = {}
+
+    def work(rows: slice) -> None:
+        part = np.zeros((vectors.shape[1], matrix.shape[1]), matrix.dtype)
+        loops.transposed(matrix[rows], vectors[rows], part)
+        parts[rows.start] = part
+
+    _each_block(len(matrix), work)
+    total = np.zeros((vectors.shape[1], matrix.shape[1]), matrix.dtype)
+    for part in parts.values():
+        total += part
+    return np.ascontiguousarray(total.T)
+
+
+def _each_block(rows: int, work: Callable[[slice], None]) -> None:
+    """Run ``work`` on blocks of rows, side by side on the cores of this machine."""
+    blocks = [slice(i, min(i + HEIGHT, rows)) for i in range(0, rows, HEIGHT)]
+    threads = _cores()
+    if threads == 1 or len(blocks) < 2:
+        for block in blocks:
+            work(block)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, blocks):
+            pass
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,64 @@
+"""Hidden phases, steps 1 and 2 together: from everybody's phases to two shares of their cosines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from vertikal.errors import InputError
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.phase_shares import PhaseShares
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.trigonometric import TrigonometricShares
+from vertikal.secure.hidden.truncation import FixedPoint
+from vertikal.secure.keys.agreement import PairKeys
+
+Array: TypeAlias = npt.NDArray[Any]
+Booked: TypeAlias = Callable[[str], AbstractContextManager[None]]
+"""Opens the ledger's entry for one kind of message."""
+
+PHASE_BITS = (8, 16)
+"""Widths for which a table of all cosines is small."""
+
+
+class CosineShares:
+    """One party's part; ``dealing`` is None at parties without a role."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing | None,
+        phase_bits: int,
+        fixed: FixedPoint,
+        booked: Booked,
+    ) -> None:
+        if phase_bits not in PHASE_BITS:
+            raise InputError.of("ring_bits", "8 or 16 where phases are hidden", phase_bits)
+        self._me, self._roles, self._booked = mesh.me, roles, booked
+        self._shares = PhaseShares(mesh, keys, roles)
+        if dealing is not None:
+            self._cosines = TrigonometricShares(mesh, keys, roles, dealing, phase_bits, fixed)
+
+    def add(self, phases: Array) -> Array | None:
+        """Every party: the next rows, with its own phases (rows, D), which are overwritten.
+
+        A and H get their shares of the cosines, everybody else None.
+        """
+        if self._me == self._roles.dealer:
+            with self._booked("correlation"):
+                self._cosines.deal(phases)
+            return None
+        with self._booked("shares"):
+            share = self._shares.share(phases)
+        if share is None:
+            return None
+        with self._booked("opening"):
+            if self._me == self._roles.owner:
+                return self._cosines.open_as_owner(share)
+            return self._cosines.open_as_helper(share)

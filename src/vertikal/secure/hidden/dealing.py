@@ -1,0 +1,90 @@
+"""Everything that comes from the dealer in one run of hidden phases: its keys, and its numbers.
+
+What label party or helper know by seed is grown from a key that the dealer drew and told that one
+party. So all that the dealer has to send is a function of two keys and of public sizes, and can be
+computed before there is a run: a `Stock`. A stock belongs to one run; see `stock`.
+
+Proof sketch. A key travels once, under a pad of its pair (`links`). To whoever lacks it, arrays
+grown from it are uniform; label party and helper have one key each, never the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.hidden.freshness import Fresh
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.keys.prg import KEY_BYTES, fresh_key
+from vertikal.secure.keys.seeds import SeedSequence
+from vertikal.secure.sums.padded_link import ClosedLink
+
+Array = npt.NDArray[Any]
+
+
+class Stock(Protocol):
+    """What a dealer has prepared for one run: the keys, and all arrays in the order of sending."""
+
+    @property
+    def keys(self) -> Mapping[str, bytes]: ...
+
+    def take(self, step: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array: ...
+
+
+class Dealing:
+    """One role's side of it. All three roles make theirs at the same point of the run."""
+
+    def __init__(
+        self, mesh: Mesh, keys: PairKeys, roles: Roles, stock: Stock | None = None
+    ) -> None:
+        self._roles = roles
+        self._stock = stock
+        owner, helper, dealer = roles.names
+        if mesh.me == dealer:
+            links = {name: ClosedLink(mesh, keys, name, roles, "dealt") for name in (owner, helper)}
+            drawn = stock.keys if stock else draw_keys(roles)
+            for name, link in links.items():
+                link.send("key", np.frombuffer(drawn[name], np.uint8).copy())
+            self._link = links[helper]
+        else:
+            self._link = ClosedLink(mesh, keys, dealer, roles, "dealt")
+            drawn = {dealer: self._link.recv("key", np.uint8, (KEY_BYTES,)).tobytes()}
+        self._keys = dealt_keys(mesh.me, drawn)
+        self._fresh = Fresh(mesh.me, dealer)
+
+    @property
+    def stocked(self) -> bool:
+        """T: whether the arrays lie ready."""
+        return self._stock is not None
+
+    def seeds(self, what: str, peer: str | None = None) -> SeedSequence:
+        """A and H: arrays in common with T. T: arrays in common with ``peer``."""
+        return SeedSequence(self._keys, peer or self._roles.dealer, what, *self._roles.purpose)
+
+    def send(self, step: str, values: Array) -> None:
+        """T: numbers for H; ``values`` is overwritten."""
+        self._link.send(step, values)
+
+    def pass_on(self, step: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        """T: the next array of the stock, for H."""
+        if self._stock is not None:
+            self._link.send(step, self._stock.take(step, shape, dtype))
+
+    def recv(self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """H: numbers from T, which must not have come before."""
+        return self._fresh.check(self._link.recv(step, dtype, shape))
+
+
+def draw_keys(roles: Roles) -> dict[str, bytes]:
+    """T: a key with the label party and one with the helper, from the operating system."""
+    return {roles.owner: fresh_key(), roles.helper: fresh_key()}
+
+
+def dealt_keys(me: str, drawn: Mapping[str, bytes]) -> PairKeys:
+    """Keys by peer in the form that seeds are grown from."""
+    return PairKeys(me, "dealt", drawn)

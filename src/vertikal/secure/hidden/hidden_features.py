@@ -1,0 +1,199 @@
+"""Hidden phases, put together: one role's part in the features of one label party's block.
+
+First all rows are added, block by block (steps 1 and 2: `phase_shares`, `trigonometric`; and the
+masked half of step 3, `private_product`). Then the label party asks for products, and helper and
+dealer serve until it says that there are no more. What remains of the cosines is C − Y at the label
+party, under a mask Y that helper and dealer know; neither of the two says anything by itself.
+
+The helper counts what it opens (`openings`): too many products, or one about too few rows, would
+hand over features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import MeshError
+from vertikal.mesh.interface import Mesh
+from vertikal.records import convert
+from vertikal.ring.integers import Ring
+from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.openings import Openings, Tally
+from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, Part, PrivateProduct
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.truncation import FixedPoint
+from vertikal.secure.keys.agreement import PairKeys
+
+Array: TypeAlias = npt.NDArray[Any]
+
+STEPS = (
+    "keys",
+    "shares",
+    "correlation",
+    "opening",
+    "difference",
+    "requests",
+    "questions",
+    "masks",
+    "answers",
+)
+"""The kinds of messages, each sent by one role: what its reader learns is the ledger's to say."""
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all roles must agree on about one block."""
+
+    rows: int
+    width: int
+    phase_bits: int
+    word_bits: int
+    most_passes: int
+    """Forward products that any one row may take part in."""
+    fewest_rows: int
+    """Distinct rows that an adjoint product must be about."""
+    value_bits: int = OPENED_BITS
+    """Bits of full scale that a forward product opens; the rest is the helper's noise."""
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the label party tells helper and dealer before each product; no ``kind``: no more."""
+
+    kind: str = ""
+    outputs: int = 0
+    first: int = 0
+    last: int = 0
+    some: int = 0
+    """How many row numbers follow; 0 for all rows."""
+
+
+class HiddenFeatures:
+    """One party's part in one block; what it may call depends on its role."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing | None,
+        agreed: Agreed,
+        booked: Booked,
+        tally: Tally | None = None,
+    ) -> None:
+        self.agreed = agreed
+        self._mesh, self._roles, self._booked = mesh, roles, booked
+        self._fixed = FixedPoint(Ring(agreed.word_bits))
+        self._tag = f"hidden/{roles.owner}/{roles.session}/request"
+        counted = tally if mesh.me == roles.helper else None
+        self._openings = Openings(
+            mesh.me, roles.owner, agreed.rows, agreed.most_passes, agreed.fewest_rows, counted
+        )
+        if dealing is not None:
+            shape = (agreed.rows, agreed.width)
+            self._product = PrivateProduct(
+                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.value_bits
+            )
+        self._cosines = CosineShares(
+            mesh, keys, roles, dealing, agreed.phase_bits, self._fixed, booked
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this role keeps."""
+        return self._product.nbytes if self._mesh.me in self._roles.names else 0
+
+    @property
+    def opened(self) -> int:
+        """H: forward products that the row which took part in most took part in."""
+        return self._openings.forward
+
+    def add(self, phases: Array) -> None:
+        """Every party: the next block of rows, with its own phases, which are overwritten."""
+        rows = len(phases)
+        cosines = self._cosines.add(phases)
+        if self._mesh.me == self._roles.dealer:
+            self._product.add_as_dealer(rows)
+        elif cosines is not None and self._mesh.me == self._roles.owner:
+            self._product.add_as_owner(cosines)
+        elif cosines is not None:
+            with self._booked("difference"):
+                self._product.add_as_helper(cosines)
+
+    def product(
+        self, kind: str, vectors: Array, rows: Array | None = None, columns: slice = slice(None)
+    ) -> Array:
+        """A: "forward" C[rows, columns] @ vectors, or "adjoint" C[rows, columns].T @ vectors."""
+        span = range(self.agreed.width)[columns]
+        request = Request(
+            kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
+        )
+        part = self._part(request, rows)
+        what, bits = {
+            "forward": ("coefficients", self.agreed.value_bits),
+            "adjoint": ("residuals", OPENED_BITS),
+        }[kind]
+        elements, fractions = self._fixed.encode(vectors, what, 2.0**-bits)
+        self._announce(request, rows)
+        with self._booked("questions"):
+            total = self._product.ask(kind, elements, part)
+        return self._fixed.decode(total, fractions)
+
+    def finish(self) -> None:
+        """A: tell helper and dealer that no product will follow."""
+        self._announce(Request(), None)
+
+    def serve(self) -> None:
+        """H and T: take part in products until the label party says that there are no more."""
+        while True:
+            request, rows = self._requested()
+            if not request.kind:
+                return
+            part = self._part(request, rows)
+            if self._mesh.me == self._roles.helper:
+                columns = (request.first, request.last)
+                self._openings.book(request.kind, request.outputs, columns, rows)
+                with self._booked("answers"):
+                    self._product.answer(request.kind, request.outputs, part)
+            else:
+                with self._booked("masks"):
+                    self._product.deal(request.kind, request.outputs, part)
+
+    def _announce(self, request: Request, rows: Array | None) -> None:
+        with self._booked("requests"):
+            for name in (self._roles.helper, self._roles.dealer):
+                self._mesh.send(name, self._tag, msgspec.structs.asdict(request))
+                if rows is not None:
+                    self._mesh.send(name, f"{self._tag}/rows", np.asarray(rows, np.int64))
+
+    def _requested(self) -> tuple[Request, Array | None]:
+        me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
+        message: Any = self._mesh.recv(owner, self._tag)
+        try:
+            request = convert(message, Request)
+        except msgspec.ValidationError as error:
+            raise MeshError(f"{me}: {owner} asked for a product wrongly: {error}") from None
+        if not request.kind:
+            return request, None
+        whole = 0 <= request.first < request.last <= agreed.width
+        if request.kind not in KINDS or request.outputs < 1 or request.some < 0 or not whole:
+            raise MeshError(f"{me}: {owner} asked for a product that does not exist: {request}")
+        if not request.some:
+            return request, None
+        rows = self._mesh.recv_array(owner, f"{self._tag}/rows", np.int64, (request.some,))
+        if rows.min() < 0 or rows.max() >= agreed.rows:
+            raise MeshError(f"{me}: {owner} asked for rows beyond the {agreed.rows} there are")
+        return request, rows
+
+    def _part(self, request: Request, rows: Array | None) -> Part:
+        columns = slice(request.first, request.last)
+        if rows is not None:
+            return lambda matrix: matrix[rows, columns]
+        if (request.first, request.last) == (0, self.agreed.width):
+            return None
+        return lambda matrix: matrix[:, columns]

@@ -1,0 +1,184 @@
+"""Hidden phases, step 3: products of a matrix that A and H share with a vector of A's.
+
+A holds K, H holds M, both (rows, D); A is to learn (K + M) v for its vectors v, H nothing, and A
+nothing else of M.
+
+Once: H and T expand a mask matrix Y from their seed; H sends M − Y to A, which keeps only the sum
+G = K + (M − Y), the matrix under a mask. H keeps only Y.
+Per product: A and T expand masks x and u from their seed. A sends e = v − x to H, T sends
+z = Y x − u, and H answers Y e + z, which is Y v − u. A adds G v + u:
+
+    Y e + z + G v + u  =  Y v − Y x + Y x − u + (K + M − Y) v + u  =  (K + M) v.
+
+The transpose is the same with Gᵀ and Yᵀ. Each role reads one matrix, and a product moves one number
+per row and per direction each way. In Z_10, with K = 1, M = 7, Y = 4, v = 3, x = 9, u = 2: A gets
+M − Y = 3 and keeps G = 4; e = 4; z = 36 − 2 = 4; the answer is 16 + 4 = 0, and 0 + 12 + 2 = 4 is
+(1 + 7)·3.
+
+H adds noise to its answer, uniform and so small that `OPENED_BITS` of the ring's full scale remain,
+or fewer for forward products where that was agreed: a product says no more than that about M.
+
+Proof sketch. H receives e and z: uniform, since x is unknown to H, and u is. T receives nothing. A
+receives M − Y, uniform since Y is unknown to A, and the answer, which is (K + M) v − G v − u with
+the noise, and so a function of the noisy product and of what A has: A's view is simulated from
+that. Masks are seeds handed out once. T with H have x and so v; T with A have Y and so M: these
+must not collude.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.interface import Mesh
+from vertikal.ring.products import times, transposed
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.keys.prg import fresh_key, uniform_words
+from vertikal.secure.keys.seeds import SeedSequence
+from vertikal.secure.sums.padded_link import ClosedLink
+
+Array: TypeAlias = npt.NDArray[Any]
+Part: TypeAlias = Callable[[Array], Array] | None
+"""Picks the rows and columns that a product is about, of any matrix (rows, D); None for all."""
+
+KINDS = {"forward": times, "adjoint": transposed}
+
+OPENED_BITS = 28
+"""Bits of full scale that A learns of a product, where nothing less was agreed."""
+
+AHEAD = 8
+"""Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
+
+
+class PrivateProduct:
+    """One role's part in all products with one matrix; blocks of rows are added first."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing,
+        shape: tuple[int, int],
+        dtype: npt.DTypeLike,
+        forward_bits: int = OPENED_BITS,
+    ) -> None:
+        self._bits = {"forward": forward_bits, "adjoint": OPENED_BITS}
+        self._me = mesh.me
+        self._dtype = np.dtype(dtype)
+        self._dealing = dealing
+        self._noise_key, self._noises = fresh_key(), 0
+        self._filled = 0
+        self._vectors: dict[tuple[str, ...], SeedSequence] = {}
+        self._ahead: dict[tuple[str, ...], deque[Array]] = {}
+        # At A the masked matrix G, at H and T the mask Y.
+        self._matrix = np.empty(shape, dtype)
+        owner, helper, dealer = roles.names
+
+        def vector_seeds(key: tuple[str, ...]) -> SeedSequence:
+            # Each kind and number of vectors has seeds of its own, so that T may run ahead.
+            what = "/".join(("vectors", *key))
+            return dealing.seeds(what, owner if mesh.me == dealer else None)
+
+        self._vector_seeds = vector_seeds
+        if mesh.me == owner:
+            self._to_helper = ClosedLink(mesh, keys, helper, roles, "product")
+        elif mesh.me == helper:
+            self._masks = dealing.seeds("matrix")
+            self._to_owner = ClosedLink(mesh, keys, owner, roles, "product")
+        else:
+            self._masks = dealing.seeds("matrix", helper)
+
+    @property
+    def nbytes(self) -> int:
+        return self._matrix.nbytes
+
+    def add_as_owner(self, block: Array) -> None:
+        """A: the next rows of K; what it keeps is the masked sum."""
+        here = self._next(len(block))
+        self._to_helper.recv("difference", self._dtype, block.shape, out=here)
+        here += block
+
+    def add_as_helper(self, block: Array) -> None:
+        """H: the next rows of M, overwritten; their difference to the mask goes to A."""
+        here = self._next(len(block))
+        self._masks.fill(here)
+        block -= here
+        self._to_owner.send("difference", block)
+
+    def add_as_dealer(self, rows: int) -> None:
+        """T: expand the next rows of Y."""
+        self._masks.fill(self._next(rows))
+
+    def ask(self, kind: str, vectors: Array, part: Part) -> Array:
+        """A: (K + M) v, or the transpose, for the columns v of ``vectors``."""
+        seeds = self._seeds_of(_key(kind, vectors.shape[1], part))
+        masks = seeds.take(vectors.shape, self._dtype)  # x
+        self._to_helper.send("masked", vectors - masks)  # e
+        result = KINDS[kind](self._part(part), vectors)  # while H and T work
+        result += seeds.take(result.shape, self._dtype)  # u
+        result += self._to_helper.recv("answer", self._dtype, result.shape)
+        return result
+
+    def answer(self, kind: str, columns: int, part: Part) -> None:
+        """H: answer one product of ``columns`` vectors."""
+        matrix = self._part(part)
+        size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
+        masked = self._to_owner.recv("masked", self._dtype, (size, columns))
+        result = KINDS[kind](matrix, masked)
+        result += self._dealing.recv("dealt", self._dtype, (length, columns))
+        result += self._noise(result.shape, self._bits[kind])
+        self._to_owner.send("answer", result)
+
+    def deal(self, kind: str, columns: int, part: Part) -> None:
+        """T: the correlation of one product of ``columns`` vectors."""
+        key = _key(kind, columns, part)
+        # The first product is dealt for alone: there may be no second.
+        count = AHEAD if part is None and key in self._ahead else 1
+        ahead = self._ahead.setdefault(key, deque())
+        if not ahead:
+            seeds, matrix = self._seeds_of(key), self._part(part)
+            size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
+            drawn = [
+                (
+                    seeds.take((size, columns), self._dtype),  # x
+                    seeds.take((length, columns), self._dtype),  # u
+                )
+                for _ in range(count)
+            ]
+            products = KINDS[kind](matrix, np.concatenate([x for x, _ in drawn], axis=1))
+            for i, (_, u) in enumerate(drawn):
+                ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
+        self._dealing.send("dealt", ahead.popleft())
+
+    def _noise(self, shape: tuple[int, ...], bits: int) -> Array:
+        """Uniform in ±2^(w − 1 − bits), and nobody's but H's."""
+        words = uniform_words(self._noise_key, self._noises, shape, self._dtype)
+        self._noises += 1
+        width = 1 << (8 * self._dtype.itemsize - bits)
+        words &= np.array(width - 1, self._dtype)
+        words -= np.array(width // 2, self._dtype)
+        return words
+
+    def _seeds_of(self, key: tuple[str, ...]) -> SeedSequence:
+        if key not in self._vectors:
+            self._vectors[key] = self._vector_seeds(key)
+        return self._vectors[key]
+
+    def _part(self, part: Part) -> Array:
+        return self._matrix if part is None else part(self._matrix)
+
+    def _next(self, rows: int) -> Array:
+        here = self._matrix[self._filled : self._filled + rows]
+        self._filled += rows
+        return here
+
+
+def _key(kind: str, columns: int, part: Part) -> tuple[str, ...]:
+    return kind, "all" if part is None else "some", str(columns)

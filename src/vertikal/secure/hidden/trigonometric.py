@@ -1,0 +1,104 @@
+"""Hidden phases, step 2: from shares of a phase to shares of its cosine, by a correlation of T.
+
+A holds a, H holds h, T its own phases t (zero for a dealer without columns); the phase of a row
+under a direction is θ = a + h + t. All of Z_{2^k} for phases, Z_{2^w} with fixed point for cosines.
+
+1. T draws ρ = ρ_A + ρ_H, one half from its seed with A, one from that with H, and lets σ = ρ − t.
+2. T gives additive shares of cos σ and sin σ: A's are a seed, H's the correction, 2w bits.
+3. A sends a + ρ_A to H; H adds h + ρ_H and has m = a + h + ρ, which it tells A.
+4. θ = m − σ, so cos θ = cos m·cos σ + sin m·sin σ, which is linear in the shares: each multiplies
+   its own by public numbers. C_A + C_H = cos θ, and nobody has multiplied two secrets.
+
+Bytes per row and direction: 2w/8 for the correction and k/8 for m in each direction.
+
+Proof sketch. A receives m: uniform, since ρ_H is, to A. H receives a + ρ_A, uniform since ρ_A is to
+H, and corrections, uniform since A's shares are to H. T receives nothing. Given its own inputs and
+seeds each single view is simulated by uniform numbers. T with A, or T with H, have ρ and m, and so
+every phase: these must not collude. (A with H have a + h, the phases without the dealer's.)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.interface import Mesh
+from vertikal.ring import products
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.truncation import FixedPoint
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.sums.padded_link import ClosedLink
+
+Array = npt.NDArray[Any]
+
+
+class TrigonometricShares:
+    """One role's part in turning phases into shares of their cosines, block by block."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing,
+        phase_bits: int,
+        fixed: FixedPoint,
+    ) -> None:
+        turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
+        self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
+        self._dtype = fixed.ring.dtype
+        self._loops = products.LOOPS
+        self._dealing = dealing
+        owner, helper, _ = roles.names
+        if mesh.me == owner:
+            self._halves, self._shares = dealing.seeds("half"), dealing.seeds("cosines")
+            self._to_helper = ClosedLink(mesh, keys, helper, roles, "opening")
+        elif mesh.me == helper:
+            self._halves = dealing.seeds("half")
+            self._to_owner = ClosedLink(mesh, keys, owner, roles, "opening")
+        else:
+            self._halves = dealing.seeds("half", owner)
+            self._shares = dealing.seeds("cosines", owner)
+            self._helpers_halves = dealing.seeds("half", helper)
+
+    def deal(self, phases: Array) -> None:
+        """T: make the correlation for one block, with its own phases (rows, D) folded in.
+
+        Or take it from the stock, which a dealer without columns has made.
+        """
+        shape, dtype = phases.shape, phases.dtype
+        if self._dealing.stocked:
+            for _ in range(2):
+                self._dealing.pass_on("corrections", shape, self._dtype)
+            return
+        rho = self._halves.take(shape, dtype)
+        rho += self._helpers_halves.take(shape, dtype)
+        sigma = rho - phases
+        for table in (self._cos, self._sin):
+            share = self._shares.take(shape, self._dtype)
+            self._loops.take_off(sigma, table, share)  # the table's entry less A's share
+            self._dealing.send("corrections", share)
+
+    def open_as_owner(self, share: Array) -> Array:
+        """A: C_A (rows, D) from its share a of the phases."""
+        shape, dtype = share.shape, share.dtype
+        self._to_helper.send("sum", share + self._halves.take(shape, dtype))
+        cos, sin = (self._shares.take(shape, self._dtype) for _ in range(2))
+        opened = self._to_helper.recv("sum", dtype, shape)  # m
+        self._loops.rotate(opened, self._cos, self._sin, cos, sin)
+        return cos
+
+    def open_as_helper(self, share: Array) -> Array:
+        """H: C_H (rows, D) from its share h of the phases."""
+        shape, dtype = share.shape, share.dtype
+        opened = self._halves.take(shape, dtype)
+        opened += share
+        opened += self._to_owner.recv("sum", dtype, shape)  # m
+        self._to_owner.send("sum", opened.copy())
+        cos, sin = (self._dealing.recv("corrections", self._dtype, shape) for _ in range(2))
+        self._loops.rotate(opened, self._cos, self._sin, cos, sin)
+        return cos

@@ -1,0 +1,125 @@
+"""Key agreement between each pair of parties: X25519, then HKDF-SHA256 bound to its use.
+
+Every run makes fresh key pairs, so a key, and with it every pad, belongs to one run of one job. The
+same round tells all parties that they run the same thing: protocol and library version, settings,
+number of rows. That the mesh delivers a name's messages from that party is the mesh's promise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from vertikal.errors import AgreementError, PadReused
+from vertikal.mesh.interface import Mesh
+from vertikal.mesh.wire import PROTOCOL_VERSION
+from vertikal.records import convert
+from vertikal.secure.keys.prg import KEY_BYTES, encode_words
+
+TAG = "agreement"
+
+
+class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each party says to each other one before anything else."""
+
+    protocol: int
+    version: str
+    job: str
+    settings: str
+    rows: int
+    key: bytes
+
+
+_COMPARED = {
+    "protocol": "protocol version",
+    "version": "library version",
+    "job": "job",
+    "settings": "digest of the settings",
+    "rows": "number of rows",
+}
+
+
+@dataclass(frozen=True)
+class PairKeys:
+    """The keys that one party shares with each of its peers, for one run of one job."""
+
+    me: str
+    job: str
+    shared: Mapping[str, bytes]
+    _claimed: set[tuple[str, ...]] = field(default_factory=set, repr=False, compare=False)
+
+    def claim(self, peer: str, *purpose: str) -> bytes:
+        """As `key`, and once only: for keys that two users must not have.
+
+        Two sequences of pads under one key would hand out the same pads.
+        """
+        if (peer, *purpose) in self._claimed:
+            raise PadReused(f"{self.me}: the key with {peer} for {purpose} is in use already")
+        self._claimed.add((peer, *purpose))
+        return self.key(peer, *purpose)
+
+    def key(self, peer: str, *purpose: str) -> bytes:
+        """A 32-byte key that only this pair can derive, bound to job, pair and purpose."""
+        pair = sorted((self.me, peer))
+        info = encode_words("vertikal", str(PROTOCOL_VERSION), self.job, *pair, *purpose)
+        return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(self.shared[peer])
+
+    def __repr__(self) -> str:
+        return f"PairKeys(me={self.me!r}, job={self.job!r}, peers={sorted(self.shared)})"
+
+
+def agree(
+    mesh: Mesh, private_key: bytes, *, job: str, version: str, settings: str, rows: int
+) -> PairKeys:
+    """Exchange public keys with all peers and check that everybody runs the same job.
+
+    ``private_key`` is 32 bytes from the operating system, used for this run only.
+    """
+    own = X25519PrivateKey.from_private_bytes(private_key)
+    public = own.public_key().public_bytes_raw()
+    mine = Hello(PROTOCOL_VERSION, version, job, settings, rows, public)
+    for peer in mesh.peers:
+        mesh.send(peer, TAG, msgspec.structs.asdict(mine))
+    hellos = {peer: _hello(mesh, peer) for peer in mesh.peers}
+    for peer, theirs in hellos.items():
+        _compare(mesh.me, mine, peer, theirs)
+    keys = [public, *(hello.key for hello in hellos.values())]
+    if len(set(keys)) != len(keys):
+        raise AgreementError(f"{mesh.me}: two parties sent the same public key")
+    shared = {}
+    for peer, theirs in hellos.items():
+        try:
+            secret = own.exchange(X25519PublicKey.from_public_bytes(theirs.key))
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise AgreementError(
+                f"{mesh.me}: the public key of {peer} is unusable: {error}"
+            ) from None
+        # Both public keys enter, in one order, so that the key is bound to this exchange.
+        shared[peer] = hashlib.sha256(b"".join(sorted((public, theirs.key))) + secret).digest()
+    return PairKeys(mesh.me, job, shared)
+
+
+def _hello(mesh: Mesh, peer: str) -> Hello:
+    message: Any = mesh.recv(peer, TAG)
+    try:
+        return convert(message, Hello)
+    except msgspec.ValidationError as error:
+        raise AgreementError(f"{mesh.me}: {peer} introduced itself wrongly: {error}") from None
+
+
+def _compare(me: str, mine: Hello, peer: str, theirs: Hello) -> None:
+    for name, words in _COMPARED.items():
+        ours, other = getattr(mine, name), getattr(theirs, name)
+        if ours != other:
+            raise AgreementError(
+                f"{me}: {words} is {ours!r} here and {other!r} at {peer}; "
+                "all parties must run the same job on the same rows"
+            )

@@ -1,0 +1,69 @@
+"""The dealer's part before there is a run: it works alone, and what it would send is written down.
+
+A dealer without columns hears nothing and knows all sizes from the job, so its program runs as it
+would in earnest, with nobody there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, NoReturn, TypeAlias
+
+import numpy.typing as npt
+
+from vertikal.errors import MeshError
+from vertikal.mesh.interface import Mesh
+from vertikal.mesh.wire import Frame
+from vertikal.secure.hidden.dealing import Dealing, dealt_keys
+from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.sealed.sealed_features import AgreedSealed, SealedFeatures
+
+Array: TypeAlias = npt.NDArray[Any]
+Write: TypeAlias = Callable[[str, Array], None]
+"""Keeps an array under the name of its step."""
+
+
+class Nowhere(Mesh):
+    """A mesh without links: who prepares is alone."""
+
+    def _put(self, to: str, frame: Frame) -> NoReturn:
+        raise MeshError(f"{self.me}: nobody is there while the dealer prepares")
+
+    def _get(self, from_: str, tag: str, timeout: float) -> NoReturn:
+        raise MeshError(f"{self.me}: nobody is there while the dealer prepares")
+
+    def close(self) -> None:
+        pass
+
+    def fail(self, reason: str) -> None:
+        pass
+
+
+class Preparing(Dealing):
+    """The dealer's side with ``write`` in place of the helper, for ``keys`` by peer."""
+
+    def __init__(self, roles: Roles, keys: Mapping[str, bytes], write: Write) -> None:
+        self._roles = roles
+        self._stock = None
+        self._keys = dealt_keys(roles.dealer, keys)
+        self._write = write
+        self._nowhere = Nowhere(roles.dealer, roles.parties)
+        self._nobody = PairKeys(roles.dealer, "prepared", {})
+
+    def send(self, step: str, values: Array) -> None:
+        self._write(step, values)
+
+    def hidden(self, agreed: Agreed) -> HiddenFeatures:
+        """The dealer's part in features under ``disclosure="values"``."""
+        return HiddenFeatures(
+            self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
+        )
+
+    def sealed(self, agreed: AgreedSealed) -> SealedFeatures:
+        """The dealer's part in a sealed fit."""
+        return SealedFeatures(
+            self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
+        )

@@ -1,0 +1,179 @@
+"""Hidden phases, sealed: features, vectors and products that A and H only ever share.
+
+All rows are added first, block by block. Then the three roles run the same program on their shares,
+line by line: `forward`, `adjoint`, `drop` and `scale` take a share and give one, and what is linear
+each role does by itself. The dealer brings and gets zeros. Only `reveal` opens anything, to A.
+
+Nothing is asked for: how many products there are, of which size, is agreed beforehand, and all
+roles count. So the messages of a run are the same in number and size whatever the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import SecrecyError
+from vertikal.mesh.interface import Mesh
+from vertikal.ring.integers import Ring
+from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.truncation import FixedPoint
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.sealed.shared_product import SharedProduct
+from vertikal.secure.sealed.shared_scaling import SharedScaling
+from vertikal.secure.sealed.shared_truncation import SharedTruncation
+from vertikal.secure.sums.padded_link import ClosedLink
+
+Array: TypeAlias = npt.NDArray[Any]
+
+COSINE_BITS = 11
+"""Fraction bits of a cosine: finer than 8 bits of phase, and leaving room for sums over rows."""
+
+MATRIX_BITS = 2 * COSINE_BITS
+"""Fraction bits of a feature."""
+
+STEPS = (
+    "keys",
+    "shares",
+    "correlation",
+    "opening",
+    "difference",
+    "factors",
+    "vectors",
+    "masks",
+    "predictions",
+)
+"""The kinds of messages: what a reader learns of each is the ledger's to say."""
+
+
+@dataclass(frozen=True)
+class AgreedSealed:
+    """What all roles must agree on about one run."""
+
+    rows: int
+    width: int
+    phase_bits: int
+    outputs: int
+    """Vectors in each product."""
+    forward: int = 0
+    adjoint: int = 0
+    """Products of each kind."""
+    factors: int = 0
+    """Columns of A's own factors; 0 if it has none."""
+    reveals: bool = False
+    """Whether one result is opened to A at the end."""
+
+
+class SealedFeatures:
+    """One party's part; parties without a role only add their phases."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: Roles,
+        dealing: Dealing | None,
+        agreed: AgreedSealed,
+        booked: Booked,
+    ) -> None:
+        self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
+        fixed = FixedPoint(Ring(64), COSINE_BITS)
+        self._sealed = not agreed.reveals
+        if dealing is not None:
+            self._product = SharedProduct(
+                mesh,
+                keys,
+                roles,
+                dealing,
+                (agreed.rows, agreed.width),
+                {"forward": agreed.forward, "adjoint": agreed.adjoint},
+                agreed.outputs,
+            )
+            self._truncation = SharedTruncation(mesh, keys, roles, dealing)
+            if agreed.factors:
+                shape = (agreed.rows, agreed.factors)
+                self._scaling = SharedScaling(mesh, keys, roles, dealing, shape)
+            if not self.deals:
+                peer = roles.helper if self.owns else roles.owner
+                self._opening = ClosedLink(mesh, keys, peer, roles, "reveal")
+        self._cosines = CosineShares(mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked)
+
+    @property
+    def has_role(self) -> bool:
+        return self._me in self._roles.names
+
+    @property
+    def owns(self) -> bool:
+        """Whether this is the label party, which brings what only it knows."""
+        return self._me == self._roles.owner
+
+    @property
+    def deals(self) -> bool:
+        return self._me == self._roles.dealer
+
+    @property
+    def helps(self) -> bool:
+        return self._me == self._roles.helper
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that this role keeps."""
+        return self._product.nbytes if self.has_role else 0
+
+    def add(self, phases: Array) -> None:
+        """Every party: the next block of rows, with its own phases, which are overwritten."""
+        rows = len(phases)
+        share = self._cosines.add(phases)
+        if self.has_role:
+            with self._booked("difference"):
+                self._product.add(rows, share)
+
+    def forward(self, share: Array) -> Array:
+        """Shares of C v (rows, outputs) from shares of v (D, outputs)."""
+        with self._booked(self._sends):
+            return self._product.multiply("forward", share)
+
+    def adjoint(self, share: Array) -> Array:
+        """Shares of Cᵀ v (D, outputs) from shares of v (rows, outputs)."""
+        with self._booked(self._sends):
+            return self._product.multiply("adjoint", share)
+
+    def drop(self, share: Array, bits: int) -> Array:
+        """Shares of x / 2^bits, rounded up or down, from shares of x."""
+        with self._booked(self._sends):
+            return self._truncation.drop(share, bits)
+
+    def hold(self, factors: Array | None) -> None:
+        """A: the factors (rows, k) of `scale`, which only it knows; None elsewhere."""
+        with self._booked("factors"):
+            self._scaling.hold(factors)
+
+    def scale(self, share: Array) -> Array:
+        """Shares of A's factors times x (rows, k), entry by entry, from shares of x."""
+        with self._booked(self._sends):
+            return self._scaling.scale(share)
+
+    def reveal(self, share: Array) -> Array | None:
+        """Open x to A, once, where that was agreed; None at the others."""
+        if self._sealed:
+            raise SecrecyError(
+                f"{self._me}: nothing (more) is to be opened in this run; nothing was sent"
+            )
+        self._sealed = True
+        if self.helps:
+            with self._booked("predictions"):
+                self._opening.send("reveal", share.copy())
+        if not self.owns:
+            return None
+        opened = self._opening.recv("reveal", np.uint64, share.shape)
+        opened += share
+        return opened
+
+    @property
+    def _sends(self) -> str:
+        return "masks" if self.deals else "vectors"

@@ -1,0 +1,4 @@
+"""Secure aggregation for many clients with drop-outs (Bonawitz et al.): four rounds.
+
+The client's side, the server's side, their neighbours and secret sharing enter.
+"""

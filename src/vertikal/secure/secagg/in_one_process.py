@@ -1,0 +1,156 @@
+"""A whole aggregation in one process: real clients, a real server, and every message as bytes.
+
+For simulation and tests. Clients are asked one after another, in round 3 side by side; who is to
+vanish, and at which stage, is given.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from vertikal.errors import InputError
+from vertikal.ring.integers import Ring
+from vertikal.secure.secagg import client, server
+from vertikal.secure.secagg.neighbours import Neighbours, Plan, everybody
+from vertikal.secure.secagg.rounds import (
+    SERVER,
+    STAGES,
+    Advertisement,
+    Confirmations,
+    Revealed,
+    Roster,
+    SealedShares,
+    Survivors,
+    Terms,
+    decode,
+    decode_vector,
+    encode,
+)
+from vertikal.secure.secagg.signing import Identity
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """What the server ends with: the sum over ``survivors``, and what travelled, by stage."""
+
+    total: Array  # (length,) ring elements
+    survivors: tuple[str, ...]
+    bytes_sent: Mapping[str, int]  # by the clients, per stage
+    bytes_received: Mapping[str, int]  # by the clients, per stage
+
+
+@dataclass
+class Post:
+    """Carries messages as bytes and counts them; ``tape`` keeps them if it is a list."""
+
+    tape: list[tuple[str, str, str, bytes]] | None = None
+    sent: dict[str, int] = field(default_factory=dict)
+    received: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def carry(self, sender: str, receiver: str, stage: str, raw: bytes) -> bytes:
+        book = self.received if sender == SERVER else self.sent
+        with self._lock:
+            book[stage] = book.get(stage, 0) + len(raw)
+        if self.tape is not None:
+            self.tape.append((sender, receiver, stage, raw))
+        return raw
+
+
+def aggregate(
+    clients: Sequence[str],
+    values: Callable[[str], Array],
+    *,
+    ring: Ring,
+    length: int,
+    plan: Plan | None = None,
+    drops: Mapping[str, str] | None = None,
+    identities: Mapping[str, Identity] | None = None,
+    tape: list[tuple[str, str, str, bytes]] | None = None,
+    threads: int | None = None,
+) -> Aggregate:
+    """Sum ``values(client)`` over the clients; ``drops`` names the stage before which one vanishes.
+
+    ``plan`` is everybody with everybody unless given; ``identities`` are fresh unless given.
+    """
+    drops = dict(drops or {})
+    wrong = [who for who, stage in drops.items() if stage not in STAGES or who not in clients]
+    if wrong:
+        raise InputError.of("drops", f"clients and one of {list(STAGES)}", wrong)
+    known = identities or {name: Identity.fresh() for name in clients}
+    job = os.urandom(8).hex()
+    graph = Neighbours(job, tuple(clients), plan or everybody(len(clients)))
+    public = {name: identity.public for name, identity in known.items()}
+    terms = Terms(job, graph, public, ring, length)
+    post = Post(tape)
+    centre = server.ServerState(terms)
+    states = {name: client.ClientState(name, terms, known[name]) for name in clients}
+
+    def present(names: Sequence[str], stage: str) -> list[str]:
+        order = STAGES.index(stage)
+        return [n for n in names if n not in drops or STAGES.index(drops[n]) > order]
+
+    def up(name: str, stage: str, payload: Any) -> bytes:
+        return post.carry(name, SERVER, stage, encode(name, SERVER, stage, payload))
+
+    def down(name: str, stage: str, payload: Any, kind: type[Any]) -> Any:
+        raw = post.carry(SERVER, name, stage, encode(SERVER, name, stage, payload))
+        return decode(raw, SERVER, name, stage, kind)
+
+    def asked(names: Sequence[str], stage: str, kind: type[Any], act: Callable[[str], Any]) -> Any:
+        return {
+            name: decode(up(name, stage, act(name)), name, SERVER, stage, kind) for name in names
+        }
+
+    there = present(clients, STAGES[0])
+    keys = asked(there, STAGES[0], Advertisement, lambda n: client.advertise(states[n]))
+    rosters = server.collect_keys(centre, keys)
+
+    there = present(there, STAGES[1])
+    shares = asked(
+        there,
+        STAGES[1],
+        SealedShares,
+        lambda n: client.share(states[n], down(n, STAGES[1], rosters[n], Roster)),
+    )
+    inboxes = server.deliver_shares(centre, shares)
+
+    there = present(there, STAGES[2])
+
+    def masked_input(name: str) -> None:
+        inbox = down(name, STAGES[2], inboxes[name], SealedShares)
+        raw = up(name, STAGES[2], client.mask(states[name], inbox, values(name)))
+        server.add_masked(centre, name, decode_vector(raw, name, terms))
+
+    with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
+        for _ in pool.map(masked_input, there):
+            pass
+    told = server.survivors(centre)
+
+    there = present(there, STAGES[3])
+    confirmed = asked(
+        there,
+        STAGES[3],
+        Confirmations,
+        lambda n: client.confirm(states[n], down(n, STAGES[3], told, Survivors)),
+    )
+    confirmations = server.collect_confirmations(centre, confirmed)
+
+    there = present(there, STAGES[4])
+    revealed = asked(
+        there,
+        STAGES[4],
+        Revealed,
+        lambda n: client.unmask(states[n], down(n, STAGES[4], confirmations[n], Confirmations)),
+    )
+    total = server.unmask(centre, revealed)
+    return Aggregate(total, tuple(told.clients), post.sent, post.received)

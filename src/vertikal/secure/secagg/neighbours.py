@@ -1,0 +1,140 @@
+"""Who shares pads and secrets with whom: everybody, or a ring with k neighbours each.
+
+With few clients each pair agrees on a pad. With many, Bell, Bonawitz, Gascón, Lepoint and Raykova
+(2020) let each client deal with k of them only. Clients are put on a circle in an order that a
+hash of the job's name and theirs decides, and each is joined to the k/2 next on either side (a
+Harary graph). `plan` finds the smallest k for which, with n clients of which at most a share γ is
+corrupt and a share δ drops out,
+
+    no client has as many corrupt neighbours as the threshold        but with chance 2^-σ,
+    the honest clients that stay hang together                       but with chance 2^-σ,
+    every client keeps as many neighbours as the threshold           but with chance 2^-η.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from scipy.stats import hypergeom
+
+from vertikal.errors import InputError
+from vertikal.secure.keys.prg import encode_words
+
+SECURITY = 40
+CORRECTNESS = 30
+CORRUPT = 0.1
+DROPPING = 0.15
+
+
+@dataclass(frozen=True)
+class Plan:
+    """k and t: each client has ``degree`` neighbours, and ``threshold`` holders open a secret.
+
+    A client holds a share of its own secrets too, so there are ``degree`` + 1 holders of each.
+    """
+
+    clients: int
+    degree: int
+    threshold: int
+
+    def __post_init__(self) -> None:
+        if self.clients < 2:
+            raise InputError.of("clients", "at least 2", self.clients)
+        complete = self.degree == self.clients - 1
+        if not complete and (self.degree % 2 or not 2 <= self.degree < self.clients):
+            raise InputError.of(
+                "degree", f"even, or {self.clients - 1} (everybody with everybody)", self.degree
+            )
+        # Two sets of so many holders overlap: no two halves can open both secrets of a client.
+        lowest = (self.degree + 1) // 2 + 1
+        if not lowest <= self.threshold <= self.degree + 1:
+            raise InputError.of(
+                "threshold",
+                f"from {lowest} to {self.degree + 1}, more than half of the holders",
+                self.threshold,
+            )
+
+    @property
+    def complete(self) -> bool:
+        return self.degree == self.clients - 1
+
+
+def everybody(clients: int, threshold: int | None = None) -> Plan:
+    """Each pair of clients; two thirds of them open a secret unless said otherwise."""
+    return Plan(clients, clients - 1, 2 * clients // 3 + 1 if threshold is None else threshold)
+
+
+def plan(
+    clients: int,
+    *,
+    corrupt: float = CORRUPT,
+    dropping: float = DROPPING,
+    security: int = SECURITY,
+    correctness: int = CORRECTNESS,
+) -> Plan:
+    """The smallest number of neighbours that is safe; everybody where that is no fewer."""
+    for name, share in (("corrupt", corrupt), ("dropping", dropping)):
+        if not 0 <= share < 1 or corrupt + dropping >= 1:
+            raise InputError.of(name, "a share of the clients, in all below 1", share)
+    for degree in range(2, clients - 1, 2):
+        threshold = _threshold(clients, degree, corrupt, dropping, security, correctness)
+        if threshold is not None:
+            return Plan(clients, degree, threshold)
+    return everybody(clients, max(clients // 2 + 1, math.floor((1 - dropping) * clients)))
+
+
+def _threshold(
+    clients: int, degree: int, corrupt: float, dropping: float, security: int, correctness: int
+) -> int | None:
+    """The lowest threshold that meets all three conditions with this degree, if there is one."""
+    union = math.log2(clients)
+    lost = corrupt + dropping
+    # A circle falls apart only where two separate runs of k/2 neighbours are gone.
+    if lost and 2 * union - 1 + degree * math.log2(lost) > -security:
+        return None
+    bad, gone = math.floor(corrupt * clients), math.floor(dropping * clients)
+    # The last threshold at which all but 2^-η find enough neighbours still there.
+    highest = degree - int(hypergeom.isf(2.0 ** -(correctness + union), clients - 1, gone, degree))
+    lowest = (degree + 1) // 2 + 1
+    for threshold in range(lowest, highest + 1):
+        if hypergeom.sf(threshold - 1, clients - 1, bad, degree) <= 2.0 ** -(security + union):
+            return threshold
+    return None
+
+
+class Neighbours:
+    """The graph of one job, from public data only: whoever knows the clients can draw it."""
+
+    def __init__(self, job: str, clients: tuple[str, ...], plan: Plan) -> None:
+        if len(set(clients)) != len(clients):
+            raise InputError.of("clients", "distinct names", list(clients))
+        if plan.clients != len(clients):
+            raise InputError.of("plan", f"for {len(clients)} clients", plan.clients)
+        self.plan = plan
+        self.clients = clients
+        self.numbers = {name: number for number, name in enumerate(clients, 1)}
+        self._circle = sorted(
+            clients, key=lambda name: hashlib.sha256(encode_words("circle", job, name)).digest()
+        )
+        self._places = {name: place for place, name in enumerate(self._circle)}
+
+    def of(self, client: str) -> tuple[str, ...]:
+        """The neighbours of a client, without itself."""
+        n, place = len(self._circle), self._places[client]
+        if self.plan.complete:
+            return tuple(name for name in self._circle if name != client)
+        half = self.plan.degree // 2
+        return tuple(self._circle[(place + step) % n] for step in range(-half, half + 1) if step)
+
+    def connected(self, remaining: Collection[str]) -> bool:
+        """Whether the pads of those who remain join all of them, so that only one sum opens."""
+        places = sorted(self._places[name] for name in remaining)
+        if self.plan.complete or len(places) < 2:
+            return True
+        after = [*places[1:], places[0] + len(self._circle)]
+        reach = self.plan.degree // 2
+        breaks = sum(b - a > reach for a, b in zip(places, after, strict=True))
+        return breaks < 2

@@ -1,0 +1,172 @@
+"""Secure aggregation with drop-outs: what its rounds are, who says what in them, and to whom.
+
+The protocol of Bonawitz et al. (2016, 2017), on the graph of Bell et al. (2020). One server adds up
+vectors of ring elements of many clients, and learns the sum of those that stayed to the end of
+round 3, whatever the others did:
+
+    1  advertise keys   a client signs two public keys, and a commitment to a secret of its own
+    2  share keys       it shares its secrets among its neighbours (Shamir), sealed for each
+    3  masked input     it sends its vector + self-mask ± one pad per neighbour that shared
+    4  unmask           the survivors of round 3 are announced; neighbours confirm to one another,
+                        under the keys of round 2, that they were told the same; then each gives
+                        its share of the self-mask of every survivor, and of the pads' key of
+                        everybody else
+
+A secret opens with ``threshold`` shares. A client gives one kind of share about each other client,
+once: the self-mask of who survived, the pads of who did not, never both. Every message passes
+through the server as a frame of `mesh.wire`; nothing in it but sealed shares is secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import SecrecyError, WireError
+from vertikal.mesh import wire
+from vertikal.records import convert
+from vertikal.ring.integers import Ring
+from vertikal.secure.keys.prg import encode_words
+from vertikal.secure.secagg.neighbours import Neighbours
+
+Array = npt.NDArray[Any]
+
+SERVER = "server"
+
+STAGES = ("advertise keys", "share keys", "masked input", "confirm survivors", "unmask")
+"""The rounds in order; the fourth of the paper is two messages here, the check and the answer."""
+
+
+class Advertisement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 1, client to server: c^PK, s^PK and a digest of b, signed."""
+
+    client: str
+    seal_key: bytes
+    pad_key: bytes
+    commitment: bytes
+    signature: bytes
+
+
+class Roster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 1, server to client: what its neighbours advertised."""
+
+    advertisements: list[Advertisement]
+
+
+class SealedShares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 2: sealed shares, by receiver on the way to the server, by sender on the way back."""
+
+    sealed: dict[str, bytes]
+
+
+class Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 4, server to client: whose masked vectors are in the sum."""
+
+    clients: list[str]
+
+
+class Confirmations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 4: codes over the survivors, by receiver on the way up, by sender on the way back."""
+
+    codes: dict[str, bytes]
+
+
+class Revealed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Round 4, client to server: shares of survivors' self-masks, and of the others' pad keys."""
+
+    self_masks: dict[str, bytes]
+    pad_keys: dict[str, bytes]
+
+
+Message = TypeVar("Message", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What server and clients agree on before anything is sent."""
+
+    job: str
+    graph: Neighbours
+    identities: Mapping[str, bytes]  # Ed25519 public keys by client
+    ring: Ring
+    length: int  # ring elements of a vector
+
+    @property
+    def threshold(self) -> int:
+        return self.graph.plan.threshold
+
+    def signed_words(self, said: Advertisement) -> tuple[bytes, ...]:
+        """What an advertisement's signature covers."""
+        head = encode_words("advertise keys", self.job, said.client)
+        return head, said.seal_key, said.pad_key, said.commitment
+
+    def survivors_digest(self, clients: Iterable[str]) -> bytes:
+        """What a confirmation's code covers."""
+        words = encode_words("survivors", self.job) + msgspec.msgpack.encode(sorted(clients))
+        return hashlib.sha256(words).digest()
+
+
+def commitment(self_secret: bytes) -> bytes:
+    """A digest that fixes a client's self-mask without showing it: the secret has 248 bits."""
+    return hashlib.sha256(encode_words("self-mask") + self_secret).digest()
+
+
+def encode(sender: str, receiver: str, stage: str, payload: msgspec.Struct | Array) -> bytes:
+    """A message as the bytes that travel."""
+    if isinstance(payload, np.ndarray):
+        frame = wire.frame(sender, receiver, stage, payload)
+    else:
+        record = msgspec.to_builtins(payload, builtin_types=(bytes,))
+        frame = wire.frame(sender, receiver, stage, record)
+    head, body = frame.buffers()
+    return head + body
+
+
+def decode(raw: bytes, sender: str, receiver: str, stage: str, kind: type[Message]) -> Message:
+    """The message in these bytes; refuses another sender, receiver, stage or form."""
+    payload = _payload(raw, sender, receiver, stage)
+    try:
+        return convert(payload, kind)
+    except msgspec.ValidationError as error:
+        raise WireError(f"{receiver}: {stage}: {sender} sent a wrong message: {error}") from None
+
+
+def decode_vector(raw: bytes, sender: str, terms: Terms) -> Array:
+    """A masked vector; refuses another length or ring than agreed."""
+    payload = _payload(raw, sender, SERVER, STAGES[2])
+    wanted = (terms.ring.dtype, (terms.length,))
+    if not isinstance(payload, np.ndarray) or (payload.dtype, payload.shape) != wanted:
+        came = f"{payload.dtype} {payload.shape}" if isinstance(payload, np.ndarray) else "a record"
+        raise WireError(
+            f"{SERVER}: {STAGES[2]}: {sender} must send {terms.ring.dtype} ({terms.length},), "
+            f"got {came}; nothing is opened"
+        )
+    return payload
+
+
+def _payload(raw: bytes, sender: str, receiver: str, stage: str) -> Array | dict[str, Any]:
+    stream = io.BytesIO(raw)
+
+    def exactly(count: int) -> bytes:
+        part = stream.read(count)
+        if len(part) != count:
+            raise WireError(f"{receiver}: {stage}: the message of {sender} is cut short")
+        return part
+
+    frame = wire.read(exactly)
+    if stream.read(1):
+        raise WireError(f"{receiver}: {stage}: the message of {sender} is too long")
+    header = frame.header
+    if (header.sender, header.receiver, header.tag) != (sender, receiver, stage):
+        raise SecrecyError(
+            f"{receiver}: {stage}: expected a message of {sender}, got {header.tag!r} from "
+            f"{header.sender} to {header.receiver}"
+        )
+    return frame.payload()

@@ -1,0 +1,216 @@
+"""The server of secure aggregation: its state, and one function per round (see `secagg`).
+
+It passes on what clients seal for one another, adds up masked vectors as they come, and takes the
+masks off the sum with the shares of those who are still there. It keeps no single vector.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import SecrecyError, TooFewSurvivors
+from vertikal.secure.secagg import shamir
+from vertikal.secure.secagg.client import check_advertisement, pad_key, pad_stream, self_stream
+from vertikal.secure.secagg.rounds import (
+    SERVER,
+    STAGES,
+    Advertisement,
+    Confirmations,
+    Revealed,
+    Roster,
+    SealedShares,
+    Survivors,
+    Terms,
+    commitment,
+)
+from vertikal.secure.secagg.streams import add_streams
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class ServerState:
+    """All that the server knows of one aggregation."""
+
+    terms: Terms
+    advertised: dict[str, Advertisement] = field(default_factory=dict)
+    shared: dict[str, SealedShares] = field(default_factory=dict, repr=False)
+    total: Array | None = field(default=None, repr=False)
+    delivered: set[str] = field(default_factory=set)
+    closed: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+
+def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> dict[str, Roster]:
+    """Round 1: check all keys, and tell each client its neighbours'."""
+    for client, advertisement in said.items():
+        if advertisement.client != client:
+            raise SecrecyError(f"{SERVER}: {client} advertised keys as {advertisement.client}")
+        check_advertisement(SERVER, state.terms, advertisement)
+    keys = [key for a in said.values() for key in (a.seal_key, a.pad_key, a.commitment)]
+    if len(set(keys)) != len(keys):
+        repeated = sorted(
+            a.client
+            for a in said.values()
+            if any(keys.count(key) > 1 for key in (a.seal_key, a.pad_key, a.commitment))
+        )
+        raise SecrecyError(f"{SERVER}: a key was advertised twice, by {repeated}")
+    _enough(state, STAGES[0], len(said))
+    state.advertised.update(said)
+    return {
+        client: Roster([said[peer] for peer in state.terms.graph.of(client) if peer in said])
+        for client in said
+    }
+
+
+def deliver_shares(
+    state: ServerState, sealed: Mapping[str, SealedShares]
+) -> dict[str, SealedShares]:
+    """Round 2: hand each client what its neighbours sealed for it."""
+    for client, shares in sealed.items():
+        wanted = {p for p in state.terms.graph.of(client) if p in state.advertised}
+        if client not in state.advertised or set(shares.sealed) != wanted:
+            raise SecrecyError(
+                f"{SERVER}: {client} must seal one share for each of its {len(wanted)} neighbours, "
+                f"got {len(shares.sealed)}"
+            )
+    _enough(state, STAGES[1], len(sealed))
+    state.shared.update(sealed)
+    return {
+        client: SealedShares(
+            {p: sealed[p].sealed[client] for p in state.terms.graph.of(client) if p in sealed}
+        )
+        for client in sealed
+    }
+
+
+def add_masked(state: ServerState, client: str, masked: Array) -> None:
+    """Round 3: add a masked vector to the sum; may be called from several threads."""
+    with state.lock:
+        if client not in state.shared or client in state.delivered or state.closed:
+            raise SecrecyError(
+                f"{SERVER}: {client} may send one masked vector, after sharing its keys and before "
+                "the survivors are announced"
+            )
+        if state.total is None:
+            state.total = np.zeros(state.terms.length, state.terms.ring.dtype)
+        np.add(state.total, masked, out=state.total)
+        state.delivered.add(client)
+
+
+def survivors(state: ServerState) -> Survivors:
+    """Round 4: whose vectors are in the sum; no further one is taken."""
+    state.closed = True
+    _enough(state, STAGES[2], len(state.delivered))
+    if not state.terms.graph.connected(state.delivered):
+        raise TooFewSurvivors(
+            f"{SERVER}: {STAGES[2]}: the {len(state.delivered)} survivors fall into separate "
+            "groups; run again with more neighbours or fewer drop-outs"
+        )
+    return Survivors(sorted(state.delivered))
+
+
+def collect_confirmations(
+    state: ServerState, said: Mapping[str, Confirmations]
+) -> dict[str, Confirmations]:
+    """Round 4: pass on to each client its neighbours' codes."""
+    _enough(state, STAGES[3], len(said))
+    graph = state.terms.graph
+    return {
+        client: Confirmations(
+            {p: said[p].codes[client] for p in graph.of(client) if client in _codes(said, p)}
+        )
+        for client in said
+    }
+
+
+def _codes(said: Mapping[str, Confirmations], client: str) -> Mapping[str, bytes]:
+    return said[client].codes if client in said else {}
+
+
+def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
+    """Round 4: take off the survivors' self-masks, and the pads of those who left after sharing."""
+    _enough(state, STAGES[4], len(revealed))
+    check_answers(state, revealed)
+    terms, graph = state.terms, state.terms.graph
+    masks = {name: answer.self_masks for name, answer in revealed.items()}
+    pads = {name: answer.pad_keys for name, answer in revealed.items()}
+    streams: list[tuple[bytes, int]] = []
+    for client in sorted(state.delivered):
+        shares = _shares_of(state, client, masks)
+        secret = _open(state, client, "self-mask", shares)
+        if commitment(secret) != state.advertised[client].commitment:
+            raise _misfit(client, "self-mask", shares)
+        key, sign = self_stream(secret)
+        streams.append((key, -sign))
+    for client in sorted(set(state.shared) - state.delivered):
+        neighbours = [p for p in graph.of(client) if p in state.delivered]
+        shares = _shares_of(state, client, pads)
+        secret = _open(state, client, "pads' key", shares)
+        key_pair = pad_key(secret)
+        if key_pair.public != state.advertised[client].pad_key:
+            raise _misfit(client, "pads' key", shares)
+        # What the missing client would have added is what its neighbours' pads leave over.
+        for peer in neighbours:
+            streams.append(pad_stream(key_pair, client, state.advertised[peer].pad_key, peer))
+    total = state.total
+    if total is None or len(total) != terms.length:
+        raise SecrecyError(f"{SERVER}: no masked vector has come")
+    add_streams(total, streams)
+    state.total = None
+    return total
+
+
+def check_answers(state: ServerState, revealed: Mapping[str, Revealed]) -> None:
+    """Refuse answers that carry the wrong kind of share about a client, or both kinds."""
+    gone = set(state.shared) - state.delivered
+    for client, answer in revealed.items():
+        if set(answer.self_masks) - state.delivered or set(answer.pad_keys) - gone:
+            raise SecrecyError(
+                f"{SERVER}: {client} must give self-mask shares of survivors and pad shares of "
+                "the others only; its answer is not used"
+            )
+
+
+def _shares_of(
+    state: ServerState, client: str, given: Mapping[str, Mapping[str, bytes]]
+) -> dict[str, bytes]:
+    """What the holders of this client's secret gave of it; nobody else can know a share."""
+    holders = (client, *state.terms.graph.of(client))
+    return {p: given[p][client] for p in holders if client in given.get(p, {})}
+
+
+def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes]) -> bytes:
+    if len(shares) < state.terms.threshold:
+        raise TooFewSurvivors(
+            f"{SERVER}: {STAGES[4]}: {len(shares)} shares of the {what} of {client} came, at least "
+            f"{state.terms.threshold} are needed; nothing is opened"
+        )
+    numbers = state.terms.graph.numbers
+    points = {numbers[p]: int.from_bytes(value, "big") for p, value in sorted(shares.items())}
+    try:
+        return shamir.join(points, state.terms.threshold)
+    except SecrecyError:
+        raise _misfit(client, what, shares) from None
+
+
+def _misfit(client: str, what: str, shares: Mapping[str, bytes]) -> SecrecyError:
+    return SecrecyError(
+        f"{SERVER}: {STAGES[4]}: the shares of the {what} of {client} do not fit; one of "
+        f"{sorted(shares)} gave a wrong one, and nothing is opened"
+    )
+
+
+def _enough(state: ServerState, stage: str, count: int) -> None:
+    """With fewer clients than a secret has holders no round can end well."""
+    if count < state.terms.threshold:
+        raise TooFewSurvivors(
+            f"{SERVER}: {stage}: {count} of {len(state.terms.graph.clients)} clients are there, at "
+            f"least {state.terms.threshold} must be; nothing is opened"
+        )

@@ -1,0 +1,54 @@
+"""A closed link: arrays between two parties, each under a one-time pad of that pair.
+
+Hidden phases rest on one role not reading what two others say to each other (the dealer, for one,
+knows the masks between label party and helper). Rather than trust every transport to keep links
+apart, each frame is padded for its reader: to anybody else it is uniform, whatever else he knows.
+It costs no byte and no round.
+
+Proof sketch: the pad is a fresh stream under a key that only the pair can derive, bound to purpose
+and direction, and `PadSequence` hands it out once; so a frame is uniform in the ring and
+independent of all else to whoever lacks the key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.sums.pads import PadSequence
+
+Array = npt.NDArray[Any]
+
+
+class ClosedLink:
+    """Both directions between this party and ``peer``, for one purpose."""
+
+    def __init__(self, mesh: Mesh, keys: PairKeys, peer: str, roles: Roles, what: str) -> None:
+        self._mesh = mesh
+        self._peer = peer
+        self._tag = f"hidden/{roles.owner}/{roles.session}/{what}"
+        # One sequence per direction: the name of the sender is part of the purpose.
+        self._outgoing = PadSequence(keys, peer, "link", mesh.me, what, *roles.purpose)
+        self._incoming = PadSequence(keys, peer, "link", peer, what, *roles.purpose)
+
+    def send(self, step: str, values: Array) -> None:
+        """Send ring elements to the peer; ``values`` is overwritten and must not be used again."""
+        self._outgoing.take().apply(values)
+        self._mesh.send(self._peer, f"{self._tag}/{step}", values)
+
+    def recv(
+        self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...], out: Array | None = None
+    ) -> Array:
+        """The peer's next array under this step; refuses another dtype or shape.
+
+        It is written to ``out`` where that is given.
+        """
+        values = np.empty(shape, dtype) if out is None else out
+        values[...] = self._mesh.recv_array(self._peer, f"{self._tag}/{step}", dtype, shape)
+        self._incoming.take().apply(values)
+        return values

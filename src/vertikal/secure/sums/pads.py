@@ -1,0 +1,143 @@
+"""Secure sums by one-time pads between pairs of parties (the default, ``masking="pads"``).
+
+Each pair expands its key to a pad; the party whose name comes first adds it, the other subtracts
+it. All pads cancel in the sum, and each summand in transit is uniform in the ring whatever the
+data, since it carries at least one pad that its reader does not know. Up to q − 2 colluding parties
+learn the sum of the rest and nothing else. No extra round.
+
+With three parties, in Z_256, and pads ab = 200, ac = 17, bc = 90:
+
+    a holds 5, sends 5 + 200 + 17 = 222
+    b holds 6, sends 6 − 200 + 90 = 152
+    c holds 7, has   7 − 17 − 90  = 156;   222 + 152 + 156 = 18 = 5 + 6 + 7 (mod 256)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.errors import InputError, PadReused
+from vertikal.mesh.collectives import SHAPES, reduce
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.keys.prg import TILE, encode_words, expand_into, keystream
+
+Array = npt.NDArray[Any]
+
+
+class OneTimePad:
+    """One pad of one pair, for one sum. It can be applied once; afterwards it is spent."""
+
+    def __init__(self, key: bytes, number: int, sign: int) -> None:
+        self._context = keystream(key, number)
+        self._subtract = sign < 0
+        self._spent = False
+
+    def apply(self, values: Array) -> None:
+        """Add the pad to ``values``, or subtract it, in place."""
+        apply_all([self], values)
+
+    def spend(self) -> None:
+        """Mark the pad as used; a second time is refused."""
+        if self._spent:
+            raise PadReused("this pad has been applied already; a pad hides one message only")
+        self._spent = True
+
+    def onto(self, part: Array, room: Array) -> None:
+        """Apply the next elements of the pad to ``part``, by way of ``room`` of the same size."""
+        expand_into(self._context, room.view(np.uint8).data)
+        if self._subtract:
+            np.subtract(part, room, out=part)
+        else:
+            np.add(part, room, out=part)
+
+
+def apply_all(pads: Sequence[OneTimePad], values: Array) -> None:
+    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all."""
+    flat = values.reshape(-1)
+    if flat.size and not np.shares_memory(flat, values):
+        raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
+    for pad in pads:
+        pad.spend()
+    room = np.empty(min(flat.size, TILE // flat.itemsize), flat.dtype)
+    for start in range(0, flat.size, room.size or 1):
+        part = flat[start : start + room.size]
+        for pad in pads:
+            pad.onto(part, room[: part.size])
+
+
+class PadSequence:
+    """All pads of one pair for one purpose, each handed out once.
+
+    The number of the next pad is private, only grows, and cannot be set; the object refuses to be
+    copied or serialised, since a copy would hand out the same pads again. Keys are fresh in each
+    run (`agreement`), so a new run cannot repeat a pad either.
+    """
+
+    def __init__(self, keys: PairKeys, peer: str, *purpose: str) -> None:
+        self._key = keys.claim(peer, "pads", *purpose)
+        self._sign = 1 if keys.me < peer else -1
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> OneTimePad:
+        """The next pad."""
+        with self._lock:
+            number = self._next
+            self._next += 1
+        return OneTimePad(self._key, number, self._sign)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise PadReused("a sequence of pads cannot be copied: a copy would hand out its pads again")
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
+
+
+def group_name(group: tuple[str, ...]) -> str:
+    """A short name for a group of parties, for tags: groups must not read each other's messages."""
+    return hashlib.sha256(encode_words(*group)).hexdigest()[:8]
+
+
+def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
+    """``values`` as they can be masked in place, copied if need be; refuses what is no sum."""
+    if values.dtype.kind != "u":
+        raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
+    if to not in group:
+        raise InputError.of("to", f"one of the summing parties {list(group)}", to)
+    # Asked for a dtype that is equal but not the same object, numpy answers with another array.
+    native = values.dtype if values.dtype.isnative else values.dtype.newbyteorder("=")
+    return np.require(values, native, ["C", "W"])
+
+
+class PaddedSum:
+    """Secure sums among a fixed group of parties for one purpose."""
+
+    def __init__(
+        self, mesh: Mesh, keys: PairKeys, group: tuple[str, ...], purpose: str, shape: str = "star"
+    ) -> None:
+        self._mesh = mesh
+        self._group = group
+        self._purpose = purpose
+        self._shape = SHAPES[shape]
+        self._pads = {
+            peer: PadSequence(keys, peer, purpose, *group) for peer in group if peer != mesh.me
+        }
+        self._rounds = 0
+
+    def sum(self, values: Array, to: str) -> Array | None:
+        """The sum of everybody's ``values`` (ring elements), at party ``to`` only.
+
+        ``values`` is overwritten. Its dtype is the ring.
+        """
+        values = summable(values, to, self._group)
+        apply_all([sequence.take() for sequence in self._pads.values()], values)
+        tag = f"sum/{self._purpose}/{group_name(self._group)}/{self._rounds}"
+        self._rounds += 1
+        order = (to, *(name for name in self._group if name != to))
+        return reduce(self._mesh, values, self._shape(order), tag)

@@ -1,0 +1,187 @@
+"""Products that were opened in a run that was broken off are not opened in the next one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from tests.conformance.running import run as run_all
+from vertikal.algorithms.kernel_machine.fdskl import train
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.data.tables import Table
+from vertikal.errors import MeshError, PassesUsedUp, PeerStopped
+from vertikal.mesh import local_meshes
+from vertikal.party.clock import Silent
+from vertikal.party.party import Labels, Party
+from vertikal.secure.hidden.hidden_features import HiddenFeatures
+
+NAMES = ("a", "b", "c", "d")
+ROWS, PASSES = 120, 12
+GENERATOR = np.random.default_rng(0)
+X = {name: GENERATOR.normal(size=(ROWS, 2)) for name in NAMES}
+Y = np.where(X["a"][:, :1] * X["b"][:, :1] > 0, 1.0, -1.0)
+
+
+class Kept:
+    """A keeper in memory."""
+
+    def __init__(self):
+        self.lists = defaultdict(list)
+
+    def finished(self, name):
+        return 0
+
+    def note(self, name, entry, *, durable=False):
+        # What is counted must not be lost; an answer may be.
+        assert durable == name.startswith("opened")
+        self.lists[name].append(entry)
+
+    def noted(self, name):
+        return list(self.lists[name])
+
+
+class Cut(Silent):
+    """Ends a party's run after so many iterations."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def advance(self, party, stage, amount, note):
+        if stage == "solve":
+            self.left -= 1
+            if self.left < 0:
+                raise PeerStopped.of(party, f"{party}: cut off here")
+
+
+def run(keepers, label_parties=("a",), cut=None, **changes):
+    settings = FdsklSettings(
+        **{
+            "parties": NAMES,
+            "label_parties": label_parties,
+            "n_directions": 48,
+            "bandwidth": 2.0,
+            "disclosure": "values",
+            "max_passes": PASSES,
+            "tolerance": 1e-12,
+            "value_bits": 28,
+            **changes,
+        }
+    )
+
+    def one(mesh):
+        name = mesh.me
+        party = Party(
+            mesh,
+            Table(name, ("u", "v"), X[name]),
+            label_parties=label_parties,
+            labels=Labels(Y, np.ones(ROWS)) if name in label_parties else None,
+            secret=name.encode() * 32,
+            job="job",
+            settings="s",
+            version="v",
+            keeper=keepers.get(name),
+            observer=Cut(cut) if cut is not None and name == "a" else None,
+        )
+        return train(party, settings)
+
+    return run_all(local_meshes(NAMES, 20), one)
+
+
+def fresh():
+    return {name: Kept() for name in NAMES}
+
+
+def opened(keepers, owner, helper, *, gradients=False):
+    """What the helper has booked: forward products, or gradients (written as negative numbers)."""
+    entries = keepers[helper].lists[f"opened-{owner.encode().hex()}"]
+    found = [np.frombuffer(entry, np.int64).tolist() for entry in entries]
+    return [entry for entry in found if (entry[0] < 0) == gradients]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Every question that a label party asks, by how often."""
+    found, real = Counter(), HiddenFeatures.product
+
+    def product(self, kind, vectors, *rest):
+        found[self._roles.owner, kind, vectors.tobytes()] += 1
+        return real(self, kind, vectors, *rest)
+
+    monkeypatch.setattr(HiddenFeatures, "product", product)
+    return found
+
+
+@pytest.mark.parametrize("label_parties", [("a",), ("a", "b")])
+def test_a_run_goes_on_where_it_was(asked, label_parties):
+    helper = "b" if len(label_parties) == 1 else "c"
+    keepers = fresh()
+    outcome = run(keepers, label_parties, cut=5)
+    assert "cut off here" in str(outcome.errors["a"])
+    before = sum(asked.values())
+    assert before > 0
+    shards = run(keepers, label_parties).unwrap()
+    assert max(asked.values()) == 1
+    for owner in label_parties:
+        assert opened(keepers, owner, helper) == [[1]] * PASSES
+        width = 48 // len(label_parties)
+        assert opened(keepers, owner, helper, gradients=True) == [[-1, 0, width]] * (PASSES + 1)
+        assert shards[owner].training.iterations == PASSES
+    # A third run would find all answers, and ask nothing.
+    asked.clear()
+    again = run(keepers, label_parties).unwrap()
+    assert not asked
+    for owner in label_parties:
+        assert (again[owner].coefficients == shards[owner].coefficients).all()
+
+
+def test_lost_answers_cost_all_label_parties_as_many_passes():
+    keepers = fresh()
+    run(keepers, ("a", "b"), cut=5)
+    lost = 2
+    del keepers["b"].lists["answers"][-2 * lost :]
+    shards = run(keepers, ("a", "b")).unwrap()
+    assert {shards[name].training.iterations for name in ("a", "b")} == {PASSES - lost}
+    assert len(opened(keepers, "b", "c")) == PASSES
+    # The new answers have other noise, after which the first one's later questions are others too.
+    assert len(opened(keepers, "a", "c")) <= PASSES
+
+
+def test_nothing_is_left():
+    keepers = fresh()
+    run(keepers).unwrap()
+    keepers["a"].lists.clear()
+    outcome = run(keepers)
+    assert isinstance(outcome.errors["a"], PassesUsedUp)
+    assert "have used up the 12 passes that were agreed" in str(outcome.errors["a"])
+    assert len(opened(keepers, "a", "b")) == PASSES
+
+
+def test_batches_are_counted_by_row_over_all_runs():
+    keepers = fresh()
+    options = {"solver": "dsg", "samples": 40, "features": 8, "steps": 6}
+    run(keepers, **options).unwrap()
+    first = opened(keepers, "a", "b")
+    assert len(first) == 6
+    assert all(len(entry) > 20 for entry in first)
+    # Without its answers the label party asks again, and is counted again.
+    keepers["a"].lists.clear()
+    run(keepers, **options).unwrap()
+    assert opened(keepers, "a", "b") == first * 2
+    keepers["a"].lists.clear()
+    outcome = run(keepers, **{**options, "max_passes": 4})
+    assert isinstance(outcome.errors["b"], PassesUsedUp)
+
+
+def test_a_number_of_passes_that_is_none(monkeypatch):
+    keepers = fresh()
+    real = Party.tell
+
+    def tell(self, to, payload, disclosure):
+        real(self, to, payload - 1 if disclosure.name == "passes" else payload, disclosure)
+
+    monkeypatch.setattr(Party, "tell", tell)
+    outcome = run(keepers)
+    assert isinstance(outcome.errors["b"], MeshError)
+    assert "b: a told of array([-1]) passes" in str(outcome.errors["b"])

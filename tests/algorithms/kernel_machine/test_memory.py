@@ -1,0 +1,91 @@
+"""A limit on memory: the same model, with the missing phases summed again in each pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vertikal import FDSKLClassifier
+from vertikal.algorithms.kernel_machine import phases
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(200, 6))
+Y = (X[:, 0] * X[:, 3] > 0).astype(int)
+DIRECTIONS = 40
+
+
+def fit(**settings):
+    given = {
+        "parties": 3,
+        "n_directions": DIRECTIONS,
+        "random_state": 0,
+        "bandwidth": 2.0,
+        "timeout": 3,
+        "tolerance": 1e-4,
+        "penalty": 0.01,
+    }
+    return FDSKLClassifier(**(given | settings)).fit(X, Y)
+
+
+def phase_bytes(model):
+    return sum(e.bytes for e in model.ledger_.entries() if e.disclosure.name == "phases")
+
+
+@pytest.mark.parametrize("label_parties", [1, 2, 3])
+@pytest.mark.parametrize("memory", [1, 60 * DIRECTIONS, "5kB"])
+def test_exact_finds_the_same_model(label_parties, memory):
+    whole = fit(label_parties=label_parties)
+    limited = fit(label_parties=label_parties, memory=memory)
+    np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("label_parties", [1, 2, 3])
+@pytest.mark.parametrize("precondition", [False, True])
+def test_dsg_finds_the_same_model(label_parties, precondition):
+    settings = {
+        "solver": "dsg",
+        "label_parties": label_parties,
+        "features": 8,
+        "samples": 16,
+        "precondition": precondition,
+        "step_size": 0.3,
+    }
+    whole = fit(**settings)
+    limited = fit(memory=50 * DIRECTIONS, **settings)
+    np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=1e-3)
+
+
+def test_the_feature_parties_pay_for_what_is_not_kept():
+    whole, half = fit(), fit(memory=100 * DIRECTIONS)
+    passes = half.shards_["party1"].training.passes + 1  # and one for the preconditioner
+    rows = phase_bytes(half) / (2 * DIRECTIONS)  # of two senders
+    assert rows == pytest.approx(100 + 100 * passes, rel=0.2)
+    assert phase_bytes(whole) == pytest.approx(2 * 200 * DIRECTIONS, rel=0.05)
+    assert "requests" in {d.name for d in half.ledger_.disclosures()}
+    assert "requests" not in {d.name for d in whole.ledger_.disclosures()}
+
+
+@pytest.mark.parametrize("memory", [1, 70 * DIRECTIONS])
+def test_no_more_than_the_limit_is_kept(monkeypatch, memory):
+    kept = []
+    gather = phases.PhasePass.gather
+
+    def watched(self, rows, cached):
+        operator = gather(self, rows, cached)
+        if operator is not None:
+            kept.append(operator._cached.nbytes)
+        return operator
+
+    monkeypatch.setattr(phases.PhasePass, "gather", watched)
+    fit(memory=memory)
+    assert len(kept) == 1
+    assert kept[0] <= memory
+    assert kept[0] > memory - DIRECTIONS
+
+
+def test_a_limit_that_is_large_enough_changes_nothing():
+    whole, limited = fit(), fit(memory="1MB")
+    np.testing.assert_array_equal(
+        whole.shards_["party1"].coefficients, limited.shards_["party1"].coefficients
+    )
+    assert phase_bytes(whole) == phase_bytes(limited)

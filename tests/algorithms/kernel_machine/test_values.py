@@ -1,0 +1,311 @@
+"""disclosure="values": the same model as in the open, from features that nobody sees."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from vertikal import FDSKLClassifier, FDSKLRegressor
+from vertikal.algorithms.kernel_machine import values as hidden
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.errors import InputError, RingError, SecrecyError
+from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.secure.hidden.hidden_features import HiddenFeatures
+
+ROWS = 200
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(ROWS, 8))
+NEW = GENERATOR.normal(size=(90, 8))
+Y = (X[:, 0] * X[:, 3] + 0.3 * GENERATOR.normal(size=ROWS) > 0).astype(int)
+PARTIES = {"bank": [4, 0], "shop": [1, 2], "phone": [3, 5], "post": [6, 7]}
+
+
+def make(estimator=FDSKLClassifier, **settings) -> FederatedKernelEstimator:
+    given = {
+        "parties": PARTIES,
+        "n_directions": 48,
+        "penalty": 1e-2,
+        "random_state": 1,
+        "tolerance": 1e-6,
+        "timeout": 20,
+        "max_passes": 400,
+        "value_bits": 28,
+    }
+    return estimator(**(given | settings))
+
+
+def coefficients(model):
+    return np.concatenate(
+        [model.shards_[name].coefficients for name in model.settings_.label_parties]
+    )
+
+
+@pytest.mark.parametrize("label_parties", [1, 2, ["post", "bank"]])
+@pytest.mark.parametrize("ring_bits", [8, 16])
+@pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
+def test_the_model_of_the_open_level(label_parties, ring_bits, loss):
+    same = {"label_parties": label_parties, "ring_bits": ring_bits, "loss": loss}
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    scale = np.abs(coefficients(opened)).max()
+    np.testing.assert_allclose(
+        coefficients(values), coefficients(opened), rtol=0, atol=1e-3 * scale
+    )
+    np.testing.assert_allclose(
+        values.decision_function(NEW), opened.decision_function(NEW), rtol=0, atol=1e-3 * scale
+    )
+    assert values.objective_[-1] == pytest.approx(opened.objective_[-1], rel=1e-4)
+
+
+def test_several_classes_and_regression():
+    classes = np.digitize(X[:, 0] * X[:, 3], [-0.5, 0.5])
+    for estimator, y in ((FDSKLClassifier, classes), (FDSKLRegressor, X[:, 0] * X[:, 3])):
+        opened = make(estimator).fit(X, y)
+        values = make(estimator, disclosure="values").fit(X, y)
+        scale = np.abs(coefficients(opened)).max()
+        np.testing.assert_allclose(
+            coefficients(values), coefficients(opened), rtol=0, atol=1e-3 * scale
+        )
+
+
+def test_the_stochastic_solver_takes_the_same_steps():
+    same = {"solver": "dsg", "samples": 32, "features": 6, "label_parties": 2}
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    np.testing.assert_allclose(coefficients(values), coefficients(opened), rtol=0, atol=2e-4)
+    np.testing.assert_allclose(
+        values.decision_function(NEW), opened.decision_function(NEW), rtol=0, atol=2e-4
+    )
+
+
+def test_32_bits_are_coarse_and_stop_in_time():
+    opened, values = make().fit(X, Y), make(disclosure="values", hidden_bits=32).fit(X, Y)
+    assert values.n_iter_ < 40
+    difference = values.decision_function(NEW) - opened.decision_function(NEW)
+    assert np.abs(difference).max() < 0.1 * np.abs(opened.decision_function(NEW)).max()
+
+
+def test_features_are_what_nobody_holds():
+    """Only the masked matrix is at the label party, and no phase is anywhere in the model."""
+    model = make(disclosure="values").fit(X, Y)
+    for disclosure in model.ledger_.disclosures():
+        assert disclosure.name != "phases"
+    learned = {entry.disclosure.name for entry in model.ledger_.entries()}
+    assert {"phase shares", "correlation", "opening", "difference", "values"} <= learned
+
+
+def test_the_ledger_names_who_gets_what():
+    model = make(disclosure="values", bandwidth=2.0).fit(X, Y)
+    routes = {
+        (entry.sender, entry.receiver, entry.disclosure.name)
+        for entry in model.ledger_.entries()
+        if entry.disclosure.name != "agreement"
+    }
+    assert routes == {
+        ("post", "bank", "dealer's keys"),
+        ("post", "shop", "dealer's keys"),
+        ("phone", "shop", "phase shares"),
+        ("post", "shop", "correlation"),
+        ("bank", "shop", "opening"),
+        ("shop", "bank", "opening"),
+        ("shop", "bank", "difference"),
+        ("bank", "shop", "requests"),
+        ("bank", "post", "requests"),
+        ("bank", "shop", "questions"),
+        ("post", "shop", "product masks"),
+        ("shop", "bank", "values"),
+    }
+    by_name = {d.name: d for d in model.ledger_.disclosures()}
+    assert "at most 400 numbers a row" in by_name["values"].learns
+    assert not by_name["requests"].masked
+    assert all(by_name[name].masked for name in ("values", "opening", "difference"))
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ({}, ("shop", "post")),
+        ({"helper": "phone"}, ("phone", "post")),
+        ({"dealer": "shop"}, ("phone", "shop")),
+        ({"helper": "post"}, ("post", "phone")),
+        ({"helper": "post", "dealer": "shop"}, ("post", "shop")),
+    ],
+)
+def test_roles_are_chosen_or_named(named, expected):
+    settings = FdsklSettings(
+        parties=tuple(PARTIES), label_parties=("bank",), disclosure="values", **named
+    )
+    assert settings.assistants() == expected
+
+
+def test_coarse_values_are_enough_to_learn_from():
+    """Noise of the helper's in f cancels over the rows: the model is nearly the open one."""
+    opened = make(tolerance=1e-3).fit(X, Y)
+    coarse = make(tolerance=1e-3, disclosure="values", value_bits=8).fit(X, Y)
+    f, g = opened.decision_function(NEW), coarse.decision_function(NEW)
+    assert np.corrcoef(f, g)[0, 1] > 0.995
+    assert "of 8 bits each" in next(
+        d.learns for d in coarse.ledger_.disclosures() if d.name == "values"
+    )
+
+
+def test_named_roles_do_not_change_the_model():
+    one = make(disclosure="values").fit(X, Y)
+    other = make(disclosure="values", helper="post", dealer="phone").fit(X, Y)
+    np.testing.assert_allclose(coefficients(one), coefficients(other), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"parties": {"bank": [0], "shop": [1]}}, "needs two parties without labels"),
+        ({"label_parties": 3}, r"a helper and a dealer, got \['post'\]; name a dealer that has no"),
+        ({"helper": "bank"}, r"helper must be a party without labels, one of \['shop'"),
+        ({"helper": "zoo"}, "helper must be a party without labels"),
+        ({"dealer": "bank"}, "dealer must be a party without labels"),
+        ({"helper": "shop", "dealer": "shop"}, "dealer must be another party than the helper"),
+        ({"ring_bits": 32}, "ring_bits must be 8 or 16 with disclosure='values', got 32"),
+        ({"masking": "trees"}, "masking must be 'pads' with disclosure='values', got 'trees'"),
+        ({"hidden_bits": 16}, "hidden_bits must be one of 32, 64, got 16"),
+        ({"max_passes": 0}, "max_passes must be a positive whole number or None"),
+        ({"value_bits": 3}, "value_bits must be from 4 to 28, got 3"),
+        ({"value_bits": 8.5}, "value_bits must be a positive whole number, got 8.5"),
+        ({"solver": "dsg", "samples": 15}, "samples must be at least 16 with disclosure='values'"),
+        (
+            {"solver": "dsg", "samples": 16, "features": 64, "steps": 600},
+            "samples must be at least 4800 with disclosure='values', 8 for each step and output",
+        ),
+        ({"solver": "dsg", "samples": 201}, "rows must be at least 201 with disclosure='values'"),
+        ({"solver": "dsg", "precondition": True}, "precondition must be False with"),
+        ({"memory": 1000}, "memory must be None or at least 76800 bytes with disclosure='values'"),
+        ({"dealer": ""}, "dealer must be named by texts of 1 to"),
+        ({"dealer": 7}, "dealer must be named by texts of 1 to"),
+    ],
+)
+def test_what_is_refused(settings, said):
+    with pytest.raises(InputError, match=said) as caught:
+        make(disclosure="values", **settings).fit(X, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_enough_memory_is_enough():
+    model = make(disclosure="values", memory=76800).fit(X, Y)
+    assert model.n_iter_ > 0
+
+
+def test_two_parties_with_a_dealer_that_has_no_columns():
+    parties = {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}
+    same = {"parties": parties, "scale": "standard", "disclosure": "values"}
+    model = make(**same, dealer="notary").fit(X, Y)
+    assert model.settings_.parties == ("bank", "shop", "notary")
+    assert model.settings_.assistants() == ("shop", "notary")
+    assert set(model.shards_) == {"bank", "shop", "notary"}
+    assert model.shards_["notary"].columns == ()
+    pooled = make(parties=parties, scale="standard").fit(X, Y)
+    # Other offsets, so another draw of the same model; predictions of either kind agree roughly.
+    assert np.corrcoef(model.decision_function(NEW), pooled.decision_function(NEW))[0, 1] > 0.6
+    sent = {e.disclosure.name for e in model.ledger_.entries() if e.sender == "notary"}
+    assert sent == {"agreement", "distances", "dealer's keys", "correlation", "product masks"}
+
+
+def test_the_solver_stops_where_the_agreed_passes_end():
+    model = make(disclosure="values", max_passes=3, tolerance=1e-12)
+    with pytest.warns(ConvergenceWarning, match=r"in 3 iterations; raise max_passes \(which opens"):
+        model.fit(X, Y)
+    assert model.n_iter_ == 3
+    counted = FdsklSettings(
+        parties=("a", "b", "c"),
+        label_parties=("a",),
+        disclosure="values",
+        n_directions=100,
+        outputs=4,
+    )
+    assert counted.passes("a") == 25
+    assert counted.iterations(1000) == 6
+    assert counted.iterations(100) == 4  # of 20 gradients four each, one before the first
+
+
+def test_few_rows_are_not_hidden():
+    with pytest.raises(InputError, match="rows must be at least 10 with disclosure='values'"):
+        make(disclosure="values").fit(X[:9], Y[:9])
+    with pytest.raises(InputError, match="rows must be at least 30 with"):
+        make(disclosure="values").fit(X[:29], np.arange(29) % 3)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The products that label parties asked for: kind, vectors, rows, columns."""
+    found, real = [], HiddenFeatures.product
+
+    def product(self, kind, vectors, rows=None, columns=slice(None)):
+        found.append((kind, vectors.copy(), rows, columns))
+        return real(self, kind, vectors, rows, columns)
+
+    monkeypatch.setattr(HiddenFeatures, "product", product)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_passes": 1000, "max_iterations": 1000, "tolerance": 1e-12},
+        {"solver": "dsg", "samples": 128, "features": 20, "steps": 48},
+    ],
+)
+def test_gradients_leave_most_about_every_column_open(asked, settings):
+    """As equations about one column of the features they are too few to solve, by far."""
+    make(disclosure="values", **settings).fit(X, Y)
+    gradients = [one for one in asked if one[0] == "adjoint"]
+    assert len(gradients) > 15
+    column = []
+    for _, vectors, rows, columns in gradients:
+        if 0 in range(60)[columns]:
+            equation = np.zeros(len(X))
+            equation[slice(None) if rows is None else rows] = vectors[:, 0]
+            column.append(equation)
+    assert np.linalg.matrix_rank(np.array(column)) <= len(X) / 4
+
+
+def test_a_row_that_a_batch_draws_twice_is_asked_for_once(asked):
+    same = {"solver": "dsg", "samples": 128, "features": 20}
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    batches = [rows for _, _, rows, _ in asked if rows is not None]
+    assert batches
+    assert all(len(np.unique(rows)) == len(rows) < 128 for rows in batches)
+    np.testing.assert_allclose(coefficients(values), coefficients(opened), rtol=0, atol=2e-4)
+
+
+def test_the_helper_counts_what_a_batch_opens():
+    with pytest.raises(SecrecyError, match="shop: bank asked for forward pass 2 over a row"):
+        make(disclosure="values", solver="dsg", samples=150, features=4, max_passes=1).fit(X, Y)
+
+
+def test_too_many_rows_for_32_bits(monkeypatch):
+    monkeypatch.setattr("vertikal.secure.hidden.truncation.TABLE_BITS", {32: 12, 64: 16})
+    with pytest.raises(RingError, match="do not fit into 32 bits; set hidden_bits=64"):
+        make(disclosure="values", hidden_bits=32).fit(X, Y)
+
+
+def test_blocks_and_spans_of_any_height(monkeypatch):
+    whole = make(disclosure="values").fit(X, Y)
+    expected = whole.decision_function(NEW)
+    monkeypatch.setattr(hidden, "BLOCK_CELLS", 48 * 17)
+    monkeypatch.setattr(hidden, "SPAN_CELLS", 48 * 40)
+    cut = make(disclosure="values").fit(X, Y)
+    np.testing.assert_allclose(cut.decision_function(NEW), expected, atol=1e-3)
+
+
+def test_predictions_open_the_rows_that_were_asked_for_once():
+    model = make(disclosure="values").fit(X, Y)
+    shown = hidden.disclosures_of(model.settings_, "bank", training=False)["answers"]
+    assert "predictions of the rows that were asked for" in shown.learns
+    one = model.decision_function(NEW[:1])
+    np.testing.assert_allclose(one, model.decision_function(NEW)[:1], atol=1e-4)
+
+
+def test_no_warning_where_it_converges():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(disclosure="values", tolerance=1e-3).fit(X, Y)

@@ -1,0 +1,56 @@
+"""The limit of BLAS threads, when several runs of one process overlap."""
+
+import threading
+
+import pytest
+import scipy.linalg  # noqa: F401 (its BLAS is a library of its own)
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from vertikal.compute.blas import one_blas_thread
+
+
+def blas_threads():
+    return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads():
+    """Set and put back by threads that end: while they live, others may not change the limit."""
+    before = next(iter(blas_threads()))
+    in_a_thread(lambda: threadpool_limits(2, "blas"))
+    yield
+    in_a_thread(lambda: threadpool_limits(before, "blas"))
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_limit_lasts_until_the_last_run_ends():
+    begun, may_end = threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            begun.set()
+            may_end.wait(10)
+
+    thread = threading.Thread(target=other)
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        thread.start()
+        assert begun.wait(10)
+    # This run is over, the other one is not: its products must not change on the way.
+    assert blas_threads() == {1}
+    may_end.set()
+    thread.join(10)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_failure_ends_the_limit_too():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        raise ZeroDivisionError
+    assert blas_threads() == {2}

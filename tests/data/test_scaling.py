@@ -1,0 +1,101 @@
+"""Scaling against the plain formulas, and columns that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from vertikal.data import scaling
+from vertikal.data.scaling import check_columns, learn_scaling
+from vertikal.data.tables import Table
+from vertikal.errors import InputError
+
+
+def table_of(values, form=np.asarray):
+    names = tuple(f"c{i}" for i in range(values.shape[1]))
+    return Table("shop", names, form(values))
+
+
+def plain_scaling(values, scale):
+    if scale is None:
+        return np.zeros(values.shape[1]), np.ones(values.shape[1])
+    if scale == "standard":
+        return values.mean(axis=0), 1 / values.std(axis=0)
+    if scale == "minmax":
+        return values.min(axis=0), 1 / np.ptp(values, axis=0)
+    return np.zeros(values.shape[1]), 1 / np.abs(values).max(axis=0)
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "minmax", "max"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("height", [7, 4096])
+def test_scaling_equals_the_plain_formulas(monkeypatch, scale, form, height):
+    monkeypatch.setattr(scaling, "_HEIGHT", height)
+    generator = np.random.default_rng(0)
+    values = generator.normal(2, 3, (50, 4)) * (generator.random((50, 4)) < 0.6)
+    centre, factor = learn_scaling(table_of(values, form), scale).arrays()
+    expected = plain_scaling(values, scale)
+    np.testing.assert_allclose(centre, expected[0], atol=1e-12)
+    np.testing.assert_allclose(factor, expected[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("height", [7, 4096])
+def test_a_column_far_from_zero_keeps_its_deviation(monkeypatch, height):
+    monkeypatch.setattr(scaling, "_HEIGHT", height)
+    values = 1e9 + np.random.default_rng(0).normal(size=(60, 1))
+    _, factor = learn_scaling(table_of(values), "standard").arrays()
+    np.testing.assert_allclose(factor, 1 / values.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "max"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 3.7])
+@pytest.mark.parametrize("rows", [10, 121])
+def test_a_sparse_column_without_spread_keeps_its_unit(scale, value, rows):
+    values = np.column_stack([np.full(rows, value), np.arange(rows)])
+    _, factor = learn_scaling(table_of(values, sparse.csr_array), scale).arrays()
+    expected = 1 / value if scale == "max" and value else 1.0
+    assert factor[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("height", [2, 4096])
+@pytest.mark.parametrize(
+    ("cells", "word"),
+    [
+        ([np.nan], r"NaN \(a missing value\)"),
+        ([np.inf], "infinity"),
+        ([-np.inf], "infinity"),
+        ([np.inf, -np.inf], "infinity"),
+        ([np.inf, np.nan], r"NaN \(a missing value\)"),
+    ],
+)
+def test_cells_that_are_not_finite(monkeypatch, form, height, cells, word):
+    monkeypatch.setattr(scaling, "_HEIGHT", height)
+    values = np.random.default_rng(0).normal(size=(9, 3))
+    values[4 : 4 + len(cells), 1] = cells
+    pattern = (
+        rf"^columns: column 'c1' of party 'shop' must hold finite numbers, got {word}; fill in .*$"
+    )
+    with pytest.raises(InputError, match=pattern) as caught:
+        check_columns(table_of(values, form), varying=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_large_but_finite_cells_pass():
+    values = np.array([[1.5e308, 1.0], [1.7e308, 2.0]])
+    check_columns(table_of(values), varying=True)
+
+
+def test_a_constant_column_is_refused_when_training_and_taken_when_predicting():
+    values = np.column_stack([np.arange(5.0), np.full(5, 2.5)])
+    pattern = r"^columns: column 'c1' of party 'shop' must vary, got a constant \(2.5 in .*drop"
+    with pytest.raises(InputError, match=pattern):
+        check_columns(table_of(values), varying=True)
+    check_columns(table_of(values), varying=False)
+    check_columns(table_of(values, sparse.csr_array), varying=True)
+
+
+def test_a_column_that_varies_over_blocks_only_is_no_constant(monkeypatch):
+    monkeypatch.setattr(scaling, "_HEIGHT", 3)
+    check_columns(table_of(np.repeat([[1.0], [2.0]], 3, axis=0)), varying=True)

@@ -1,0 +1,56 @@
+"""`vertikal` in a process that kills itself (SIGKILL) when it comes to a certain place.
+
+    python killed.py PLACE party start party.toml
+
+A place is reached in the midst of the work of one stage; `PLACES` says where each is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+PLACES = {
+    # place: (module, class or "", function, which call of it)
+    "alignment": ("vertikal.secure.psi.intersection", "Intersection", "gather", 1),
+    "spread": ("vertikal.secure.psi.intersection", "Intersection", "spread", 1),
+    "sum": ("vertikal.secure.sums.pads", "PaddedSum", "sum", 3),
+    "hearing": ("vertikal.node.runs.party_run", "", "_hear_rows", 1),
+    "sharing": ("vertikal.secure.sealed.sealed_features", "SealedFeatures", "forward", 3),
+    "block": ("vertikal.node.runs.checkpoints", "Checkpoints", "keep", 3),
+    "solver": ("vertikal.solvers.exact", "", "search", 2),
+    "serving": ("vertikal.secure.hidden.hidden_features", "HiddenFeatures", "serve", 1),
+    "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),
+    "model": ("vertikal.node.models.store", "ModelStore", "_publish", 1),
+    "written": ("vertikal.node.runs.party_run", "", "_tell_stage", 2),
+    "prediction": ("vertikal.node.predictions.prediction", "Session", "_predict", 1),
+}
+
+
+def arm(place: str) -> None:
+    """Replace the function of this place by one that does not survive."""
+    module_name, class_name, name, wanted = PLACES[place]
+    owner: Any = import_module(module_name)
+    owner = getattr(owner, class_name) if class_name else owner
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = 0
+
+    def deadly(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == wanted:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+
+    setattr(owner, name, deadly)
+
+
+if __name__ == "__main__":
+    arm(sys.argv.pop(1))
+    from vertikal.cli import main
+
+    main()

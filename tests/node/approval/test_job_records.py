@@ -1,0 +1,95 @@
+"""Records of jobs: what they say, and what survives on disk."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.conformance.networks import credentials, identity
+from vertikal.node.approval import proposals
+from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, Signed
+from vertikal.node.config.job_file import Job, Part
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
+
+NAMES = ("lender", "bank")
+
+
+def a_job():
+    return Job(
+        algorithm="fdskl",
+        parties={"lender": Part(table="people", label="default"), "bank": Part(table="people")},
+    )
+
+
+def test_a_decision_that_comes_while_another_is_looked_for():
+    record = Record(1, Signed(b"", b""), Proposal("m", a_job(), "lender", 0.0, "1", 60, ""))
+
+    class Slow:
+        """Read while another thread adds a decision."""
+
+        @property
+        def verdict(self):
+            record.decisions["bank"] = (record.signed, Decision("", "bank", APPROVE, 0.0))
+            return APPROVE
+
+    record.decisions["lender"] = (record.signed, Slow())
+    assert record.final is None
+    assert list(record.decisions) == ["lender", "bank"]
+
+
+def test_a_file_without_the_newer_fields_is_read(tmp_path):
+    book = JobBook(tmp_path / "jobs", credentials("lender", NAMES))
+    job = a_job()
+    signed = proposals.propose("m", job, "lender", 60, credentials("lender", NAMES))
+    book.save(book.add(signed, proposals.decode_proposal(signed)))
+    path = tmp_path / "jobs" / "000001.job"
+    saved = msgspec.msgpack.decode(path.read_bytes())
+    del saved["by_rule"], saved["settled"]
+    path.write_bytes(msgspec.msgpack.encode(saved))
+    again = JobBook(tmp_path / "jobs", credentials("lender", NAMES)).numbered(1)
+    assert (again.digest, again.by_rule, again.settled) == (signed.digest, 0.0, False)
+
+
+def test_a_renewed_key_ends_open_approvals_and_nothing_that_is_over(tmp_path):
+    old = credentials("bank", NAMES)
+    book = JobBook(tmp_path / "jobs", old)
+    for name in ("open", "done", "ended"):
+        signed = proposals.propose(name, a_job(), "lender", 60, credentials("lender", NAMES))
+        record = book.add(signed, proposals.decode_proposal(signed))
+        for party in NAMES:
+            verdict = "cancel" if (name, party) == ("ended", "bank") else APPROVE
+            made = proposals.decide(record.digest, party, verdict, "", credentials(party, NAMES))
+            record.add(made, proposals.read_decision(made, old))
+        record.done = name == "done"
+        book.save(record)
+    mine = identity("bank").certificate
+    renewed = {"bank": mine, "lender": Identity.create("lender").certificate}
+    gone = {"bank": mine, "shop": identity("shop").certificate}
+    for listed in (renewed, gone):
+        said = []
+        again = JobBook(tmp_path / "jobs", Credentials(identity("bank"), listed), said.append)
+        states = [record.state("bank") for record in again.all()]
+        assert states == ["waits for the approval of lender", "done", "cancelled by bank"]
+        assert again.numbered(2).approved_by_all
+        assert len(said) == 1
+        assert said[0].startswith("job 1: the decision of lender does not count any more, and has")
+
+
+@pytest.mark.parametrize("content", [b"damaged", msgspec.msgpack.encode({"number": 2})])
+def test_a_damaged_file_is_named_and_left_aside(tmp_path, content):
+    keys = credentials("lender", NAMES)
+    book = JobBook(tmp_path / "jobs", keys)
+    proposals = [proposals.propose(name, a_job(), "lender", 60, keys) for name in "abc"]
+    for signed in proposals[:2]:
+        book.save(book.add(signed, proposals.decode_proposal(signed)))
+    path = tmp_path / "jobs" / "000002.job"
+    path.write_bytes(content)
+    said = []
+    again = JobBook(tmp_path / "jobs", keys, said.append)
+    assert [record.number for record in again.all()] == [1]
+    assert said[0].startswith("job file '000002.job' of the store is damaged and left aside: ")
+    again.save(again.add(proposals[2], proposals.decode_proposal(proposals[2])))
+    assert path.read_bytes() == content
+    assert (tmp_path / "jobs" / "000003.job").exists()

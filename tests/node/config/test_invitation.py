@@ -1,0 +1,180 @@
+"""Invitations: one code, one entry, one federation file at all, and nobody without a code."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import msgspec
+import pytest
+
+from tests.conformance.networks import free_port, identity
+from vertikal.errors import (
+    CertificateMismatch,
+    DeadlineExceeded,
+    InputError,
+    VertikalError,
+)
+from vertikal.node.config.federation_file import entry_of
+from vertikal.node.config.invitation import (
+    Code,
+    Invitation,
+    _proof,
+    check_federation,
+    join,
+    parse_entry,
+    server_context,
+    write_federation,
+)
+
+
+@pytest.fixture
+def host(tmp_path):
+    """An invitation of bank and shop by lender, not yet waiting."""
+    identity("lender").save(tmp_path / "lender.key", tmp_path / "lender.crt")
+    context = server_context(tmp_path / "lender.key", tmp_path / "lender.crt", None)
+    address = f"127.0.0.1:{free_port()}"
+    entry = parse_entry(entry_of(identity("lender"), "127.0.0.1:7700"), "lender")
+    invitation = Invitation(entry, ("bank", "shop"), address, context)
+    yield invitation
+    invitation._socket.close()
+
+
+class Waiting:
+    """The inviting side in a thread."""
+
+    def __init__(self, invitation, seconds=30.0):
+        self.joined, self.text, self.error = [], None, None
+        self._thread = threading.Thread(target=self._run, args=(invitation, seconds), daemon=True)
+        self._thread.start()
+
+    def _run(self, invitation, seconds):
+        try:
+            self.text = invitation.wait(seconds, self.joined.append)
+        except VertikalError as error:
+            self.error = error
+
+    def end(self):
+        self._thread.join(60)
+        return self.text
+
+
+def entry(name):
+    return entry_of(identity(name))
+
+
+def test_all_get_the_same_file(host):
+    waiting = Waiting(host)
+    codes = {name: Code.parse(text) for name, text in host.codes.items()}
+    found, said = {}, []
+
+    def one(name):
+        found[name] = join(codes[name], entry(name), 30, said.append)
+
+    threads = [threading.Thread(target=one, args=(name,), daemon=True) for name in codes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    text = waiting.end()
+    assert found == {"bank": text, "shop": text}
+    assert check_federation(text).names == ("lender", "bank", "shop")
+    assert sorted(waiting.joined) == ["bank", "shop"]
+    at = codes["bank"].address
+    assert sorted(said) == [f"bank joins lender at {at}", f"shop joins lender at {at}"]
+
+
+def test_a_code_is_good_once_and_for_its_name_only(host):
+    waiting = Waiting(host, 4.0)
+    bank = Code.parse(host.codes["bank"])
+    with pytest.raises(CertificateMismatch, match="'shop' under the name 'bank'"):
+        join(bank, entry("shop"), 5)
+    wrong = msgspec.structs.replace(bank, secret=bytes(16))
+    with pytest.raises(DeadlineExceeded, match="gave no answer"):
+        join(wrong, entry("bank"), 5)
+    theirs = entry("zoe")
+    forged = {"name": "bank", "entry": theirs, "proof": _proof(bank.secret, "join", "bank", theirs)}
+    with pytest.raises(CertificateMismatch, match="'zoe' under the name 'bank'"):
+        host._take(forged)
+    first = threading.Thread(target=_quietly, args=(bank,), daemon=True)
+    first.start()
+    while "bank" not in waiting.joined:
+        assert first.is_alive()
+    with pytest.raises(DeadlineExceeded):
+        join(bank, entry("bank"), 5)
+    waiting.end()
+    assert "nobody joined as shop" in str(waiting.error)
+
+
+def _quietly(code):
+    with pytest.raises(DeadlineExceeded):
+        join(code, entry("bank"), 20)
+
+
+def test_another_key_at_the_address_is_noticed(host):
+    waiting = Waiting(host, 2.0)
+    code = Code.parse(host.codes["bank"])
+    other = msgspec.structs.replace(code, fingerprint=identity("zoe").certificate.fingerprint)
+    with pytest.raises(CertificateMismatch, match="somebody else answers there"):
+        join(other, entry("bank"), 5)
+    waiting.end()
+
+
+def test_codes_and_entries_of_another_form(tmp_path):
+    for text in ("", "vk1.", "vk1.!!!!", "hello"):
+        with pytest.raises(InputError, match="not one that `vertikal invite` printed"):
+            Code.parse(text)
+    with pytest.raises(InputError, match="entry of bank must be one"):
+        parse_entry(entry("bank") + entry("shop"), "bank")
+    with pytest.raises(InputError, match="entry: "):
+        parse_entry("party = 3", "bank")
+    # Above an entry, a key would belong to the entry before it in a federation file.
+    with pytest.raises(InputError, match="unknown field `listens`"):
+        parse_entry('listens = "203.0.113.9:7700"\n' + entry("bank"), "bank")
+    with pytest.raises(InputError, match="unknown field `listens`"):
+        check_federation('listens = "203.0.113.9:7700"\n' + entry("bank"))
+    with pytest.raises(InputError, match="address must be host:port"):
+        parse_entry(entry_of(identity("bank"), "a\x1b[2K:7"), "bank")
+    with pytest.raises(CertificateMismatch):
+        parse_entry(entry("bank").replace('name = "bank"', 'name = "shop"'), "shop")
+    write_federation(tmp_path / "federation.toml", "a")
+    write_federation(tmp_path / "federation.toml", "a")
+    with pytest.raises(InputError, match="there already and differs"):
+        write_federation(tmp_path / "federation.toml", "b")
+
+
+def test_what_stands_beside_the_fields_of_an_entry_goes_no_further(host):
+    plain = entry_of(identity("shop"), "shop.example:7700")
+    noisy = "# a remark\n" + plain.replace("E-----\n'", "E-----\n# more\n'")
+    for name, theirs in (("bank", entry("bank")), ("shop", noisy)):
+        proof = _proof(Code.parse(host.codes[name]).secret, "join", name, theirs)
+        host._take({"name": name, "entry": theirs, "proof": proof})
+    mine = entry_of(identity("lender"), "127.0.0.1:7700")
+    assert host._file() == "\n".join((mine, entry("bank"), plain))
+
+
+def code(address="127.0.0.1:7700", name="bank"):
+    return Code(address, identity("lender").certificate.fingerprint, name, bytes(16))
+
+
+@pytest.mark.parametrize("name", ["../bank/party", "/x", "a\\b", "..", "", "x" * 65, "a\x1b[2K"])
+def test_a_code_leads_to_no_file_of_another_folder(name):
+    with pytest.raises(InputError, match="the name in the code must be"):
+        Code.parse(code(name=name).text())
+
+
+@pytest.mark.parametrize("address", ["nowhere", "a\x1b[2K:7", "a:²"])
+def test_a_code_leads_to_a_plain_address(address):
+    with pytest.raises(InputError, match="address must be host:port"):
+        Code.parse(code(address).text())
+
+
+def test_a_file_that_is_no_entry_stays_here():
+    """Whoever made the code listens; nobody so much as dials."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        asking = code(f"127.0.0.1:{listening.getsockname()[1]}", "party")
+        with pytest.raises(InputError, match="entry"):
+            join(asking, 'key = "bank.key"\npassword = "secret"\n', 5)
+        with pytest.raises(BlockingIOError):
+            listening.accept()

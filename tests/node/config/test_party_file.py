@@ -1,0 +1,72 @@
+"""Party files: what is read, and what is refused before a service starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from vertikal.errors import InputError
+from vertikal.node.config.party_file import PartyFile
+
+GOOD = """
+name = "bank"
+key = "bank.key"
+certificate = "bank.crt"
+federation = "federation.toml"
+store = "store"
+[tables.accounts]
+source = "accounts.csv"
+id = "customer"
+features = ["balance", "kind"]
+categories = ["kind"]
+[policy]
+who = ["lender"]
+[[policy.standing]]
+who = ["lender"]
+algorithms = ["fdskl"]
+disclosures = ["values"]
+[http]
+listen = "127.0.0.1:8080"
+token_file = "token"
+"""
+
+
+def load(folder, text):
+    path = folder / "bank.toml"
+    path.write_text(text)
+    return PartyFile.load(path)
+
+
+def test_what_is_not_said_is_careful(tmp_path):
+    file = load(tmp_path, GOOD.replace('who = ["lender"]\n[[', "[["))
+    policy = file.policy
+    assert policy.who == ()
+    assert policy.disclosures == ("values",)
+    assert (policy.unknown_ids, policy.differencing, policy.experiments) == (
+        "reject",
+        "refuse",
+        False,
+    )
+    assert file.tables["accounts"].missing == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "bank"', 'name = "bank"\nnmae = "x"', "unknown field `nmae`"),
+        ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', "unknown field `whom`"),
+        ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
+        ('["balance", "kind"]', "[]", "must offer a column at least"),
+        ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),
+        ("[policy]", "[policy]\nleast_rows = 0", "policy.least_rows must be 1 at least, got 0"),
+        ("[policy]", "[policy]\nmost_attempts = 0", "policy.most_attempts must be 1 at least"),
+        ("[policy]", '[policy]\nunknown_ids = "guess"', "policy.unknown_ids must be one of"),
+        ("[policy]", '[policy]\ndifferencing = "x"', "policy.differencing must be one of"),
+        ('disclosures = ["values"]', "disclosures = []", "a standing rule must name who"),
+        ("127.0.0.1:8080", "0.0.0.0:8080", "plaintext must be left out"),
+        ('key = "bank.key"', "", "missing required field `key`"),
+    ],
+)
+def test_party_files_that_are_refused(tmp_path, old, new, said):
+    assert old in GOOD
+    with pytest.raises(InputError, match=said):
+        load(tmp_path, GOOD.replace(old, new))

@@ -1,0 +1,345 @@
+"""The model store: whole versions or none, nothing used that was changed, golden rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tests.node.shards import shard_of
+from vertikal import ADMMClassifier, AVFKAMClassifier, FDSKLClassifier
+from vertikal.algorithms.kernel_machine.shard import Shard, lasting
+from vertikal.data.preparation import ColumnPlan, Preparation
+from vertikal.errors import InputError
+from vertikal.files import DiskFull
+from vertikal.node.models import known_answers, store
+from vertikal.node.models.store import ModelStore
+
+PREPARATION = Preparation("bank", "mean", (ColumnPlan("x", "number", 2.5),))
+
+
+def same(one, other):
+    assert type(one) is type(other)
+    for name in one.__dataclass_fields__:
+        left, right = getattr(one, name), getattr(other, name)
+        if isinstance(left, np.ndarray):
+            assert (left.dtype, left.shape) == (right.dtype, right.shape)
+            assert (left == right).all()
+        elif name == "landmarks":
+            assert {k: v.tolist() for k, v in left.items()} == {
+                k: v.tolist() for k, v in right.items()
+            }
+        else:
+            assert repr(left) == repr(right)
+            assert getattr(left, "seed", None) == getattr(right, "seed", None)
+
+
+@pytest.fixture
+def models(tmp_path):
+    return ModelStore(tmp_path / "models")
+
+
+def trained(kind):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = (X[:, 0] * X[:, 2] > 0).astype(int)
+    if kind == "landmarks":
+        return FDSKLClassifier(2, n_directions=16, feature_map="landmarks").fit(X, y)
+    if kind == "fourier":
+        return FDSKLClassifier(2, n_directions=16, kernel="matern", label_parties=2).fit(X, y)
+    if kind == "pairs":
+        return AVFKAMClassifier(2, solver="dsg", label_parties=2, n_directions=16, steps=20).fit(
+            X, y
+        )
+    if kind == "cosines":
+        return ADMMClassifier(2, kernel="gaussian", n_directions=8).fit(X, y)
+    return ADMMClassifier(2).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["fourier", "landmarks", "pairs", "linear", "cosines"])
+def test_every_kind_of_shard_comes_back_as_it_was(models, kind):
+    shards = trained(kind).shards_
+    for name, shard in shards.items():
+        models.save(name, shard, preparation=PREPARATION)
+        loaded = models.load(name, type(shard))
+        same(loaded.shard, lasting(shard))
+        assert loaded.preparation == PREPARATION
+        assert known_answers.has_answers(type(shard))
+
+
+def test_versions_count_up_and_the_newest_is_meant(models):
+    first, second = shard_of(8), shard_of(16)
+    one = models.save("credit", first, facts={"job": "7", "rows": 300})
+    two = models.save("credit", second)
+    again = models.save("credit", first)
+    assert [one.version, two.version, again.version] == [1, 2, 3]
+    assert one.digest == again.digest != two.digest
+    same(models.load("credit", Shard, 2).shard, second)
+    same(models.load("credit", Shard).shard, first)
+    assert models.load("credit", Shard, 2).preparation is None
+    assert [(m.name, m.version) for m in models.versions()] == [("credit", n) for n in (1, 2, 3)]
+    assert models.show("credit", 1).facts == {"job": "7", "rows": 300}
+
+
+def test_deleting(models):
+    for name in ("credit", "fraud"):
+        for _ in range(3):
+            models.save(name, shard_of())
+    assert models.delete("credit", 2) == [2]
+    assert models.delete("fraud") == [1, 2, 3]
+    assert [(m.name, m.version) for m in models.versions()] == [("credit", 1), ("credit", 3)]
+    with pytest.raises(InputError, match=r"'credit, version 2' is not in this store; .*\[1, 3\]"):
+        models.load("credit", Shard, 2)
+    with pytest.raises(InputError, match=r"model 'fraud' is not in this store; .*\['credit'\]"):
+        models.delete("fraud")
+
+
+def test_deleting_the_last_version_spares_one_that_is_stored_meanwhile(models, monkeypatch):
+    models.save("credit", shard_of(8))
+
+    def overtaken(remove):
+        def late(path, **options):
+            if path.name == "credit":
+                models.save("credit", shard_of(16))
+            remove(path, **options)
+
+        return late
+
+    for place, name in ((store.shutil, "rmtree"), (store.Path, "rmdir")):
+        monkeypatch.setattr(place, name, overtaken(getattr(place, name)))
+    assert models.delete("credit") == [1]
+    same(models.load("credit", Shard).shard, shard_of(16))
+
+
+def test_a_version_is_begun_again_when_its_folder_is_deleted(models, monkeypatch):
+    models.save("credit", shard_of(8))
+    mkdir, deleted = store.Path.mkdir, []
+
+    def overtaken(path, *arguments, **options):
+        if path.name.startswith(".new-") and not deleted:
+            deleted.append(models.delete("credit"))
+        mkdir(path, *arguments, **options)
+
+    monkeypatch.setattr(store.Path, "mkdir", overtaken)
+    assert models.save("credit", shard_of(16)).version == 1
+    assert deleted == [[1]]
+
+
+def test_another_version_of_a_number_is_not_the_one_that_was_there(models):
+    first = models.save("credit", shard_of(8))
+    assert models.holds(first)
+    assert models.holds(models.load("credit", Shard).manifest)
+    models.delete("credit")
+    assert not models.holds(first)
+    second = models.save("credit", shard_of(16))
+    assert second.version == first.version
+    assert not models.holds(first)
+
+
+def test_a_damaged_version_hides_no_other(models, tmp_path):
+    models.save("credit", shard_of(8))
+    models.save("fraud", shard_of(8))
+    (tmp_path / "models/credit/1/manifest.json").write_bytes(b"")
+    damaged = []
+    assert [one.name for one in models.versions(damaged)] == ["fraud"]
+    assert len(damaged) == 1
+    assert damaged[0].startswith("model 'credit', version 1: manifest.json cannot be read")
+    with pytest.raises(InputError, match=re.escape(damaged[0])):
+        models.versions()
+    assert models.delete("credit") == [1]
+    assert [one.name for one in models.versions()] == ["fraud"]
+
+
+def test_a_version_that_is_deleted_while_all_are_listed_is_not_damaged(models, monkeypatch):
+    models.save("credit", shard_of(8))
+    show = ModelStore.show
+
+    def overtaken(self, name, version=None):
+        self.delete(name)
+        return show(self, name, version)
+
+    monkeypatch.setattr(ModelStore, "show", overtaken)
+    assert models.versions() == []
+
+
+def test_everything_is_the_owners_only_and_nothing_is_pickled(models, tmp_path):
+    models.save("credit", shard_of(), preparation=PREPARATION)
+    paths = [tmp_path / "models", *(tmp_path / "models").rglob("*")]
+    assert len(paths) == 7
+    for path in paths:
+        assert path.stat().st_mode & 0o077 == 0, path
+        if path.is_file():
+            assert b"pickle" not in path.read_bytes()
+    assert {p.suffix for p in paths if p.is_file()} == {".json", ".npz"}
+
+
+def test_a_folder_that_others_can_read_is_refused(tmp_path):
+    (tmp_path / "open").mkdir(mode=0o755)
+    with pytest.raises(InputError, match="chmod 700"):
+        ModelStore(tmp_path / "open")
+
+
+@pytest.mark.parametrize("title", [store.SHARD, store.ARRAYS, store.PREPARATION])
+def test_a_changed_file_is_not_used(models, tmp_path, title):
+    models.save("credit", shard_of(), preparation=PREPARATION)
+    path = tmp_path / "models/credit/1" / title
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    for look in (lambda: models.load("credit", Shard), lambda: models.check("credit")):
+        with pytest.raises(InputError, match=f"{title} is not what was stored"):
+            look()
+    path.unlink()
+    with pytest.raises(InputError, match=f"{title} cannot be read: No such file"):
+        models.load("credit", Shard)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda m: m["files"].update({"../x": "0"}), "no part of a model: '../x'"),
+        (lambda m: m["files"].pop("arrays.npz"), "lacks shard.json or arrays.npz"),
+        (lambda m: m.update(strange=1), "manifest.json cannot be read"),
+        (lambda m: m.update(format=2), "has format 2, this library reads 1"),
+        (lambda m: m.update(kind="AdmmShard"), "must be a Shard, got a AdmmShard"),
+    ],
+)
+def test_a_changed_manifest_is_not_used(models, tmp_path, change, said):
+    models.save("credit", shard_of())
+    path = tmp_path / "models/credit/1/manifest.json"
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=re.escape(said)):
+        models.load("credit", Shard)
+
+
+def test_a_shard_that_this_library_does_not_know(models, monkeypatch):
+    @dataclass(frozen=True)
+    class Shard:  # the name of another class
+        party: str
+        word: str
+
+    manifest = models.save("odd", Shard("bank", "x"))
+    assert models.load("odd", Shard).shard == Shard("bank", "x")
+    assert not known_answers.has_answers(Shard)
+    with pytest.raises(InputError, match="is not a Shard of this library"):
+        models.load("odd", globals()["Shard"])
+    assert manifest.kind == "Shard"
+    with pytest.raises(NotImplementedError, match="object in a shard"):
+        models.save("odd", Shard("bank", object()))
+    with pytest.raises(NotImplementedError):
+        known_answers.answers(Shard("bank", "x"), np.zeros((4, 1)))
+
+
+def test_golden_rows_notice_another_library(models, monkeypatch):
+    """The same file, but directions are drawn in another way."""
+    models.save("credit", shard_of())
+    original = known_answers.draw
+
+    def drawn_otherwise(shard, owner):
+        found = original(shard, owner)
+        return replace(found, directions=found.directions[:, ::-1])
+
+    monkeypatch.setattr(known_answers, "draw", drawn_otherwise)
+    with pytest.raises(InputError, match=r"golden rows give other answers .* vertikal 0\.1\.0"):
+        models.load("credit", Shard)
+    monkeypatch.setattr(known_answers, "answers", lambda shard, rows: np.zeros((1, 1)))
+    with pytest.raises(InputError, match="off by inf"):
+        models.load("credit", Shard)
+
+
+@pytest.mark.parametrize("name", ["", "../x", ".hidden", "a/b", "x" * 65, "a b"])
+def test_names_that_are_no_names(models, name):
+    with pytest.raises(InputError, match="name of a model must be 1 to 64 letters"):
+        models.save(name, shard_of())
+
+
+@pytest.mark.parametrize("step", ["open", "_write", "fsync", "rename"])
+def test_a_failure_at_any_step_leaves_what_was_there(models, tmp_path, monkeypatch, step):
+    models.save("credit", shard_of(8))
+
+    place = {"_write": store, "rename": store.Path}.get(step, store.os)
+    original, failed = getattr(place, step), []
+
+    def fail_once(*arguments, **options):
+        if not failed:
+            failed.append(step)
+            raise OSError(28, "No space left on device")
+        return original(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, step, fail_once)
+        with pytest.raises(InputError) as caught:
+            models.save("credit", shard_of(16))
+    assert isinstance(caught.value, DiskFull)
+    assert [one.version for one in models.versions()] == [1]
+    same(models.load("credit", Shard).shard, shard_of(8))
+    assert {path.name for path in (tmp_path / "models/credit").iterdir()} == {"1"}
+    assert models.save("credit", shard_of(16)).version == 2
+
+
+def test_two_writers_take_two_numbers(models, monkeypatch):
+    original = ModelStore._numbers
+    models.save("credit", shard_of(8))
+    stale = iter([[], []])
+    monkeypatch.setattr(
+        ModelStore, "_numbers", lambda self, name: next(stale, None) or original(self, name)
+    )
+    assert models.save("credit", shard_of(16)).version == 2
+    same(models.load("credit", Shard, 1).shard, shard_of(8))
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.node.shards import shard_of
+from vertikal.node.models.store import ModelStore
+models = ModelStore(Path(sys.argv[1]))
+models.save("credit", shard_of(512))
+print("ready", flush=True)
+while True:
+    models.save("credit", shard_of(512))
+"""
+
+
+def test_a_writer_that_is_killed_leaves_whole_versions(tmp_path):
+    """kill -9 at moments of no choosing: every version that is there loads."""
+    folder = tmp_path / "models"
+    for pause in (0.02, 0.11):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, cwd=os.getcwd()
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(pause)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(200)
+        process.stdout.close()
+    models = ModelStore(folder)
+    versions = [one.version for one in models.versions()]
+    assert len(versions) >= 2
+    assert versions == list(range(1, len(versions) + 1))
+    for version in versions:
+        same(models.load("credit", Shard, version).shard, shard_of(512))
+    assert models.save("credit", shard_of(512)).version == len(versions) + 1
+
+
+def test_what_a_crash_left_is_swept_away_later(models, tmp_path, monkeypatch):
+    models.save("credit", shard_of(8))
+    left = tmp_path / "models/credit/.new-0123"
+    left.mkdir()
+    (left / "shard.json").touch()
+    models.save("credit", shard_of(8))
+    assert left.exists()  # somebody may be writing it
+    monkeypatch.setattr(store, "_STALE", -1.0)
+    models.save("credit", shard_of(8))
+    assert not left.exists()
+    assert [one.version for one in models.versions()] == [1, 2, 3]

@@ -1,0 +1,387 @@
+"""What goes wrong between submitting a job and its model, and what parties make of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.node.services import Trio, trio
+from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
+from vertikal import files
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.errors import InputError, PeerStopped
+from vertikal.node import service
+from vertikal.node.approval import proposals
+from vertikal.node.approval.proposals import Proposal, Signed
+from vertikal.node.config.job_file import Job
+from vertikal.node.links.messages import Asked, Beat, pack
+from vertikal.node.predictions.prediction import Refused, Session
+from vertikal.node.runs import party_run
+
+pytestmark = pytest.mark.usefixtures("quick_beats")
+
+
+def endless(root):
+    """A job that runs until somebody ends it."""
+    settings = 'disclosure = "open"\nsolver = "dsg"\nsteps = 100000000\nstep_size = 0.001\n'
+    write_job(root, directions=16, settings=settings + "memory = 100")
+
+
+def running(world, digest):
+    for name in NAMES:
+        world.wait(
+            name,
+            digest,
+            lambda one, n=name: (
+                (r := world[n].run_of(one)) and r.report.stage in ("solve", "serve")
+            ),
+            "trains",
+        )
+
+
+@pytest.mark.parametrize("who", NAMES)
+def test_any_party_can_cancel_a_running_job(world, who):
+    endless(world.root)
+    digest = world.submit().digest
+    running(world, digest)
+    number = world.record(who, digest).number
+    told = world[who].answer({"command": "cancel", "number": number, "words": "enough"})
+    assert told["state"].endswith(f"by {who}") or told["state"].startswith("running")
+    for name in NAMES:
+        record = world.wait(
+            name, digest, lambda one, n=name: one.final and not world[n].run_of(one), "ends"
+        )
+        assert record.state(name) == f"cancelled by {who}"
+        assert record.final.words == "enough"
+    with pytest.raises(InputError, match="has ended already"):
+        world[who].answer({"command": "cancel", "number": number})
+
+
+def test_two_jobs_at_once_and_the_same_one_twice(world):
+    endless(world.root)
+    first = world.submit().digest
+    running(world, first)
+    with pytest.raises(InputError, match=r"is job 1 already .* `vertikal job cancel 1`"):
+        world.submit()
+    write_job(world.root, directions=16, settings='disclosure = "open"')
+    second = world.submit().digest
+    world.done(second)
+    assert world["lender"].run_of(world.record("lender", first)) is not None
+    world["shop"].answer({"command": "cancel", "number": world.record("shop", first).number})
+    # What has ended may be asked for again; it is another job.
+    third = world.submit().digest
+    assert third != second
+    world.done(third)
+    assert world["bank"].site.models.show("credit").version == 2
+
+
+def test_a_table_that_changed_after_its_owner_approved(tmp_path):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.approve(digest, "bank")
+        table = tmp_path / "bank" / "people.csv"
+        lines = table.read_text().splitlines()
+        table.write_text("\n".join([*lines[:-1], lines[1].replace(lines[1].split(",")[0], "77")]))
+        world.approve(digest, "shop")
+        for name in NAMES:
+            record = world.wait(name, digest, lambda one: one.final, "stops")
+            assert record.final.party == "bank"
+            # The others are not told anything about the table.
+            assert record.final.words == "bank cannot go on; its owner knows why"
+        assert "has changed since bank approved" in world.record("bank", digest).words
+        assert all(world[name].site.model_of(digest) is None for name in NAMES)
+
+
+@pytest.mark.parametrize("late", ["_align", "_labels"])
+def test_a_table_that_changes_during_a_run(world, monkeypatch, late):
+    """Exported anew in another order, while others are waited for or between its columns."""
+    table = world.root / "bank" / "people.csv"
+    real, learn, learned = getattr(party_run, late), party_run._learn, []
+
+    def stage(bench, *arguments):
+        found = real(bench, *arguments)
+        if bench.site.me == "bank":
+            title, *lines = table.read_text().splitlines()
+            table.write_text("\n".join([title, *reversed(lines)]))
+        return found
+
+    def learns(bench, *arguments):
+        learned.append(bench.site.me)
+        learn(bench, *arguments)
+
+    monkeypatch.setattr(party_run, late, stage)
+    monkeypatch.setattr(party_run, "_learn", learns)
+    digest = world.submit().digest
+    record = world.wait("bank", digest, lambda one: one.final or one.done, "ends")
+    assert "has changed since bank approved" in record.words
+    assert "bank" not in learned
+
+
+def test_a_full_disk_ends_the_run_and_not_the_job(world, monkeypatch):
+    real, full = os.replace, {"shop": True}
+
+    def replace(source, target):
+        if full["shop"] and "shop/store/checkpoints" in os.fspath(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(files.os, "replace", replace)
+    digest = world.submit().digest
+    record = world.wait("shop", digest, lambda one: "disk" in one.words, "says that it is full")
+    assert "free some space" in record.words
+    full["shop"] = False
+    world.done(digest)
+
+
+def test_a_peer_on_another_version_is_named_and_waited_for(world, monkeypatch):
+    world.stop("shop")
+    monkeypatch.setattr("vertikal.node.approval.decisions.__version__", "0.0.9")
+    world.start("shop")
+    monkeypatch.undo()
+    monkeypatch.setattr(service, "BEAT", 0.2)
+    shop = world["shop"]
+
+    def old(name):
+        keys = shop.site.keys
+        shop.exchange.tell(name, pack("shop", name, Beat("0.0.9", time.time()), keys))
+
+    digest = world.submit().digest
+    record = world.record("lender", digest)
+
+    def named():
+        old("lender")
+        return any("shop runs vertikal 0.0.9" in w for w in world["lender"].council.missing(record))
+
+    until(named, "names the version")
+    told = world["lender"].answer({"command": "peers"})
+    assert any("version: shop runs 0.0.9" in fault for one in told for fault in one["faults"])
+
+
+def test_clocks_apart(world):
+    job = Job.load(world.root / "lender" / "credit.toml")
+    ahead = Proposal("x", job, "lender", time.time() + 4000, "0.1.0", 1, "n")
+    raw = msgspec.msgpack.encode(ahead)
+    signed = Signed(raw, world["lender"].site.keys.sign(b"vertikal proposal\0" + raw))
+    world["lender"].council.tell("bank", Asked(signed))
+    until(lambda: any("clocks of lender and bank" in line for line in world.said["bank"]), "said")
+    assert world["bank"].book.find(signed.digest) is None
+    old = msgspec.structs.replace(ahead, submitted=time.time() - 40 * 86400)
+    with pytest.raises(InputError, match="submitted 40 days ago; submit it again"):
+        proposals.check_age(old, "bank")
+    keys = world["shop"].site.keys
+
+    def told():
+        late = Beat("0.1.0", time.time() - 1000)
+        world["shop"].exchange.tell("lender", pack("shop", "lender", late, keys))
+        peers = world["lender"].answer({"command": "peers"})
+        return any("1000 s behind" in fault for one in peers for fault in one["faults"])
+
+    until(told, "a clock behind")
+
+
+def test_a_lost_party_stops_a_job_that_says_so(world):
+    endless(world.root)
+    path = world.root / "lender" / "credit.toml"
+    path.write_text('on_loss = "stop"\n' + path.read_text())
+    digest = world.submit().digest
+    running(world, digest)
+    world.stop("shop")
+    for name in ("lender", "bank"):
+        record = world.wait(name, digest, lambda one: one.final, "stops")
+        assert record.final.verdict == "stop"
+    assert "shop" in world.record("lender", digest).final.words
+
+
+def test_approvals_and_jobs_survive_a_restart(tmp_path):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    world = Trio(tmp_path)
+    try:
+        world.start(*NAMES)
+        world.connected()
+        digest = world.submit().digest
+        world.approve(digest, "bank")
+        world.record("shop", digest)
+        world.stop()
+        world.start("shop", "bank")
+        world.approve(digest, "shop")
+        world.stop("bank")
+        world.start("lender", "bank")
+        world.done(digest)
+    finally:
+        world.stop()
+
+
+def test_a_job_that_all_have_done_is_not_spoken_of_any_more(world):
+    digest = world.submit().digest
+    world.done(digest)
+
+    def silent():
+        beats = [entry[0] for name in NAMES for entry in world[name].council.beats.values()]
+        return not any(beat.jobs for beat in beats)
+
+    until(silent, "nobody speaks of it")
+    for _ in range(5):
+        now = time.time()
+        beats = world["bank"].council.beats
+        until(lambda b=beats, n=now: b["shop"][0].time > n and b["lender"][0].time > n, "beats")
+        assert silent()
+    assert not world["lender"].council.alive(world.record("lender", digest))
+
+
+def test_a_rule_approves_so_many_jobs_a_day(tmp_path):
+    rule = RULE.replace("per_day = 100", "per_day = 1")
+    lay_out(tmp_path, rows=60, policy={"bank": rule, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        first = world.submit().digest
+        world.done(first)
+        assert world.record("bank", first).decisions["bank"][1].words == "by a standing rule"
+        second = world.submit().digest
+        world.wait("bank", second, lambda one: one.verdict("shop") == "approve", "shop approves")
+        assert world.record("bank", second).state("bank") == "asks for your approval"
+
+
+def test_a_store_serves_one_service(world):
+    again = Trio(world.root)
+    with pytest.raises(InputError, match="the service of this party runs already"):
+        again.start("bank")
+
+
+def test_almost_the_same_people_are_flagged(tmp_path):
+    warned = 'differencing = "warn"\n'
+    policy = {"lender": warned, "bank": RULE, "shop": warned + RULE}
+    lay_out(tmp_path, rows=60, policy=policy)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        first = world.submit().digest
+        world.done(first)
+        for name in NAMES:
+            table = tmp_path / name / "people.csv"
+            lines = table.read_text().splitlines()
+            table.write_text("\n".join(line for line in lines if not line.startswith("1003,")))
+        second = world.submit().digest
+        record = world.wait("bank", second, lambda one: one.final, "refuses")
+        assert record.final.party == "bank"
+        assert "differ from those of an earlier job by 1" in record.words
+        assert "differencing" in (tmp_path / "bank" / "store" / "audit.log").read_text()
+
+
+def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
+    digest = world.submit().digest
+    world.done(digest)
+    world["lender"].predict("credit", ("1001", "1002"), None, None)
+    found = []
+    for name in NAMES:
+        store = Path(world.root, name, "store")
+        found += [path for path in (store, *store.rglob("*")) if path.lstat().st_mode & 0o077]
+        secret = world[name].site.models.load("credit", Shard, None).shard.seed
+        said = "\n".join(world.said[name]) + (store / "audit.log").read_text()
+        key = (world.root / name / f"{name}.key").read_text().splitlines()[1]
+        assert secret.hex() not in said
+        assert key not in said
+        # No id of anybody in a log.
+        assert not [str(number) for number in range(1000, 1120) if f'"{number}"' in said]
+    assert found == []
+
+
+def test_rows_a_day_are_limited(tmp_path):
+    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 3\n" + RULE, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        lender = world["lender"]
+        assert [one["status"] for one in lender.predict("credit", ("1001", "x"), None, None)] == [
+            "ok",
+            "unknown",
+        ]
+        with pytest.raises(
+            Exception, match="bank refused these predictions: 2 rows asked for, 2 of 3"
+        ):
+            lender.predict("credit", ("1001", "1002"), None, None)
+        assert lender.predict("credit", ("1002",), None, None)[0]["status"] == "ok"
+        with pytest.raises(InputError, match="predictions are asked for by lender"):
+            world["bank"].predict("credit", ("1001",), None, None)
+
+
+def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
+    """Of an id that only the bank has, the score would be about the bank's row alone."""
+    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": DEGRADED + RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.done(digest)
+        lender = world["lender"]
+        for ids in (("1001", "stranger"), ("1001",)):
+            with pytest.raises(Refused, match=r"bank refused .* set degraded_predictions$"):
+                lender.predict("credit", ids, True, None)
+        assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
+        allowed = {
+            name: "degraded predictions: your policy allows them"
+            in world[name].answer({"command": "show", "number": 1})["text"]
+            for name in ("bank", "shop")
+        }
+        assert allowed == {"bank": False, "shop": True}
+
+
+def test_rows_that_a_party_lacks_are_not_scored_behind_the_others_backs(world, monkeypatch):
+    """A leader that says that it asks for common ids, and then chooses others as well."""
+    world.done(world.submit().digest)
+    heard = Session._answer_of
+
+    def deaf(session, name, rows):
+        heard(session, name, rows)
+        return np.ones(rows, bool)
+
+    monkeypatch.setattr(Session, "_answer_of", deaf)
+    # The shop lacks this one, the others have it.
+    lacked = str(1000 + 60 + 2 * 20)
+    with pytest.raises(PeerStopped, match="lender chose rows that shop does not have"):
+        world["lender"].predict("credit", ("1001", lacked), False, None)
+    # Nor are rows that a party has refused to score.
+    with pytest.raises(PeerStopped, match=r"lender chose rows that (bank|shop) has refused"):
+        world["lender"].predict("credit", ("1001",), True, None)
+
+
+def test_unknown_ids_are_rejected_or_scored_at_the_means(tmp_path):
+    policy = {"bank": DEGRADED + RULE, "shop": DEGRADED + RULE}
+    lay_out(tmp_path, rows=60, policy=policy)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        lender = world["lender"]
+        known, strange = lender.predict("credit", ("1001", "stranger"), True, None)
+        assert (known["status"], strange["status"]) == ("ok", "degraded")
+        assert strange["unknown_at"] == "lender, bank, shop"
+        assert np.isfinite(strange["value"])
+        alone = lender.predict("credit", ("1001",), True, None)[0]
+        assert alone["value"] == pytest.approx(known["value"], rel=1e-12)
+        rejected = lender.predict("credit", ("1001", "stranger"), False, None)[1]
+        assert (rejected["status"], rejected["value"]) == ("unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "said"),
+    [
+        ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
+        ("fdskl", 'disclosure = "values"', "lender gets f of these rows, and nothing else"),
+        ("admm", "", "lender gets the joint prediction of each row, with two parties the other's"),
+    ],
+)
+def test_an_owner_reads_what_a_prediction_shows(tmp_path, algorithm, settings, said):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=16, settings=settings, top=f'algorithm = "{algorithm}"')
+    if algorithm == "admm":
+        path = tmp_path / "lender" / "credit.toml"
+        path.write_text(path.read_text().replace("n_directions = 16\n", ""))
+    with trio(tmp_path, ("lender",)) as world:
+        number = world.submit().number
+        assert said in world["lender"].answer({"command": "show", "number": number})["text"]

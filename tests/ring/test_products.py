@@ -1,0 +1,92 @@
+"""Products mod 2^w against Python's integers; numpy and machine code agree to the last bit."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pytest
+
+from tests.naive.hidden import product, table, transpose
+from vertikal.ring import products
+from vertikal.ring.products import LOOPS, NumpyRingLoops, times, transposed
+
+every_loops = pytest.mark.parametrize(
+    "loops", [LOOPS, NumpyRingLoops()], ids=["installed", "numpy"]
+)
+every_word = pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+
+
+def words(shape, dtype, seed=0):
+    return np.random.default_rng(seed).integers(
+        0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True
+    )
+
+
+@every_loops
+@every_word
+@pytest.mark.parametrize(("rows", "width", "k"), [(1, 1, 1), (5, 3, 1), (7, 4, 3), (4, 9, 2)])
+def test_products_are_those_of_integers(loops, dtype, rows, width, k):
+    matrix, right, left = (
+        words(shape, dtype, i) for i, shape in enumerate([(rows, width), (width, k), (rows, k)])
+    )
+    bits = np.iinfo(dtype).bits
+    forward, back = times(matrix, right, loops), transposed(matrix, left, loops)
+    assert forward.dtype == back.dtype == dtype
+    assert forward.tolist() == product(matrix.tolist(), right.tolist(), bits)
+    assert back.tolist() == product(transpose(matrix.tolist()), left.tolist(), bits)
+
+
+@every_word
+def test_many_blocks_on_any_number_of_threads(dtype, monkeypatch):
+    matrix, right = words((5000, 8), dtype), words((8, 2), dtype, 1)
+    left = words((5000, 2), dtype, 2)
+    expected = times(matrix, right, NumpyRingLoops()), transposed(matrix, left, NumpyRingLoops())
+    for threads in (1, 3):
+        monkeypatch.setattr(products, "_cores", lambda threads=threads: threads)
+        assert np.array_equal(times(matrix, right), expected[0])
+        assert np.array_equal(transposed(matrix, left), expected[1])
+
+
+def test_parts_of_a_matrix_need_not_be_contiguous():
+    matrix, right = words((50, 9), "uint64"), words((4, 1), "uint64", 1)
+    assert np.array_equal(times(matrix[:, 3:7], right), times(matrix[:, 3:7].copy(), right))
+    left = words((50, 1), "uint64", 2)
+    assert np.array_equal(transposed(matrix[:, 3:7], left), transposed(matrix, left)[3:7])
+
+
+@every_loops
+@every_word
+@pytest.mark.parametrize("phase", ["uint8", "uint16"])
+def test_the_loops_over_cosines(loops, dtype, phase):
+    bits = np.iinfo(phase).bits
+    cos = np.array(table(9, bits), np.int64).astype(dtype)
+    sin = words(cos.shape, dtype, 5)
+    phases = words((6, 5), phase)
+    c, s = words((6, 5), dtype, 1), words((6, 5), dtype, 2)
+    rotated, taken = c.copy(), c.copy()
+    loops.rotate(phases, cos, sin, rotated, s.copy())
+    loops.take_off(phases, cos, taken)
+    modulus = 2 ** np.iinfo(dtype).bits
+    for at in np.ndindex(phases.shape):
+        m, one, two = int(phases[at]), int(c[at]), int(s[at])
+        assert int(rotated[at]) == (int(cos[m]) * one + int(sin[m]) * two) % modulus
+        assert int(taken[at]) == (int(cos[m]) - one) % modulus
+
+
+def test_without_numba_numpy_does_it(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **options):
+        if "products_compiled" in str(args[2:3]) or name == "numba":
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert isinstance(products._choose(), NumpyRingLoops)
+
+
+def test_the_number_of_cores_is_known_everywhere(monkeypatch):
+    assert products._cores() >= 1
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    assert products._cores() >= 1

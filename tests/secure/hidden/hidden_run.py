@@ -1,0 +1,117 @@
+"""Running hidden phases among real roles on a local mesh, and seeing what each of them saw."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tests.conformance.running import Outcome, run
+from vertikal.mesh import RecordingMesh, Tape, local_meshes
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.sums.padded_link import ClosedLink
+
+NAMES = ("ada", "hal", "sue", "tim")
+ROLES = Roles("ada", "hal", "tim", NAMES)
+
+Seen = dict[str, dict[str, list[np.ndarray]]]
+"""Arrays as a receiver reads them, its pads taken off: receiver → step → arrays."""
+
+
+@contextmanager
+def reading() -> Iterator[Seen]:
+    """Look over every receiver's shoulder."""
+    seen: Seen = defaultdict(lambda: defaultdict(list))
+    original = ClosedLink.recv
+
+    def recv(self: ClosedLink, step: str, *args: Any, **options: Any) -> np.ndarray:
+        values = original(self, step, *args, **options)
+        if step != "key":  # from the operating system, and too short to look at: see test_dealing
+            seen[self._mesh.me][f"{self._peer}: {step}"].append(np.array(values))
+        return values
+
+    with mock.patch.object(ClosedLink, "recv", recv):
+        yield seen
+
+
+@dataclass
+class Session:
+    """One run: what the label party's program returned, what each role saw, and all frames."""
+
+    outcome: Outcome
+    seen: Seen
+    tape: Tape = field(repr=False)
+    parts: dict[str, HiddenFeatures] = field(default_factory=dict)
+
+    @property
+    def result(self) -> Any:
+        return self.outcome.unwrap()["ada"]
+
+
+def hide(
+    phases: Mapping[str, np.ndarray],
+    program: Callable[[HiddenFeatures], Any],
+    *,
+    bits: int = 64,
+    roles: Roles = ROLES,
+    passes: int = 100,
+    fewest: int = 0,
+    value_bits: int = 28,
+    height: int = 64,
+    deadline: float = 20.0,
+    meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
+) -> Session:
+    """Hide ``phases`` by party, let the label party run ``program`` and the others serve."""
+    first = next(iter(phases.values()))
+    rows, width = first.shape
+    agreed = Agreed(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
+    tape = Tape()
+    parts: dict[str, HiddenFeatures] = {}
+
+    def work(mesh: Any) -> Any:
+        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
+        dealing = Dealing(mesh, keys, roles) if mesh.me in roles.names else None
+        part = HiddenFeatures(mesh, keys, roles, dealing, agreed, lambda _: nullcontext())
+        parts[mesh.me] = part
+        if meddle and mesh.me in meddle:
+            meddle[mesh.me](part)
+        for start in range(0, rows, height):
+            part.add(phases[mesh.me][start : start + height].copy())
+        if mesh.me == roles.owner:
+            result = program(part)
+            part.finish()
+            return result
+        if mesh.me in roles.names:
+            part.serve()
+        return None
+
+    ends = local_meshes(roles.parties, deadline)
+    with reading() as seen:
+        outcome = run({name: RecordingMesh(end, tape) for name, end in ends.items()}, work)
+    return Session(outcome, seen, tape, parts)
+
+
+def draw_phases(
+    rows: int, width: int, seed: int = 0, dtype: str = "uint8", names: tuple[str, ...] = NAMES
+) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    top = np.iinfo(dtype).max
+    return {
+        name: generator.integers(0, top, (rows, width), dtype=dtype, endpoint=True)
+        for name in names
+    }
+
+
+def cosines(phases: Mapping[str, np.ndarray]) -> np.ndarray:
+    first = next(iter(phases.values()))
+    total = np.add.reduce(list(phases.values()), dtype=first.dtype)
+    return np.cos(total * (2 * np.pi / 256**first.itemsize))

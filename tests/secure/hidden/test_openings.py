@@ -1,0 +1,117 @@
+"""What a helper counts of the products that it opens, against equations and unknowns by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vertikal.errors import PassesUsedUp, SecrecyError
+from vertikal.secure.hidden.openings import Openings
+
+ALL = (0, 8)
+
+
+class Kept:
+    """A tally in memory."""
+
+    def __init__(self):
+        self.list = []
+
+    def entries(self):
+        return list(self.list)
+
+    def add(self, entry):
+        self.list.append(entry)
+
+
+def openings(rows=40, passes=1000, fewest=2, tally=None):
+    return Openings("hal", "ada", rows, passes, fewest, tally)
+
+
+def refused(count, *product):
+    with pytest.raises(PassesUsedUp, match="so many gradients over the same rows"):
+        count.book("adjoint", *product)
+
+
+def test_gradients_of_all_rows_up_to_a_quarter_of_them():
+    count = openings(rows=40)
+    for _ in range(8):
+        count.book("adjoint", 1, ALL, None)
+    count.book("adjoint", 2, ALL, None)
+    refused(count, 1, ALL, None)
+
+
+def test_gradients_of_one_batch_up_to_a_quarter_of_its_rows():
+    count, batch = openings(rows=100), np.arange(16)
+    for _ in range(4):
+        count.book("adjoint", 1, ALL, batch)
+    count.book("adjoint", 1, ALL, np.arange(16, 32))
+    refused(count, 1, ALL, batch)
+    refused(openings(), 5, ALL, batch)
+
+
+def test_columns_are_counted_apart_unless_they_overlap():
+    count, batch = openings(), np.arange(16)
+    for columns in ((0, 4), (4, 8)):
+        for _ in range(4):
+            count.book("adjoint", 1, columns, batch)
+    refused(count, 1, (3, 5), batch)
+    refused(count, 1, ALL, None)
+
+
+def test_single_rows_count_where_all_rows_are_asked_for():
+    count = openings(rows=40)
+    for _ in range(4):
+        count.book("adjoint", 1, ALL, np.arange(16))
+    refused(count, 1, ALL, None)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_no_set_of_rows_has_more_equations_than_a_quarter_of_its_unknowns(seed):
+    generator, rows = np.random.default_rng(seed), 24
+    count, booked = openings(rows), []
+    for _ in range(40):
+        size = int(generator.integers(4, rows + 1))
+        batch = np.sort(generator.permutation(rows)[:size])
+        outputs = int(generator.integers(1, 3))
+        try:
+            count.book("adjoint", outputs, ALL, None if size == rows else batch)
+        except PassesUsedUp:
+            break
+        booked.append((outputs, set(batch.tolist())))
+    for _ in range(50):
+        some = set(generator.permutation(rows)[: generator.integers(1, rows + 1)].tolist())
+        equations = sum(outputs for outputs, batch in booked if batch <= some)
+        assert equations <= len(some) / 4
+
+
+def test_all_is_counted_again_from_the_tally():
+    tally, batch = Kept(), np.arange(16)
+    first = openings(tally=tally)
+    first.book("forward", 2, ALL, None)
+    first.book("forward", 1, ALL, np.array([3, 7]))
+    for _ in range(4):
+        first.book("adjoint", 1, (0, 4), batch)
+    first.book("adjoint", 4, (4, 8), None)
+    assert first.forward == 3
+    again = openings(tally=tally)
+    assert again.forward == 3
+    refused(again, 1, (0, 4), batch)
+    again.book("adjoint", 6, (4, 8), None)
+    refused(again, 1, (4, 8), None)
+
+
+def test_what_is_refused_is_not_in_the_tally():
+    tally = Kept()
+    count = openings(passes=1, tally=tally)
+    count.book("forward", 1, ALL, None)
+    with pytest.raises(PassesUsedUp, match="asked for forward pass 2 over a row; 1 were agreed"):
+        count.book("forward", 1, ALL, np.array([5]))
+    with pytest.raises(SecrecyError, match="a gradient over 1 rows; fewer than 2 would show"):
+        count.book("adjoint", 1, ALL, np.array([5]))
+    with pytest.raises(SecrecyError, match="asked for a row twice"):
+        count.book("forward", 1, ALL, np.array([5, 5]))
+    refused(count, 11, ALL, None)
+    assert [entry.tolist() for entry in tally.list] == [[1]]

@@ -1,0 +1,262 @@
+"""Each step of hidden phases against its naive twin, number by number."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from tests.conformance.running import run
+from tests.naive import hidden as naive
+from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases, hide, reading
+from vertikal.errors import InputError
+from vertikal.mesh import local_meshes
+from vertikal.ring.integers import Ring
+from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
+from vertikal.secure.hidden.phase_shares import PhaseShares
+from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, PrivateProduct
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.trigonometric import TrigonometricShares
+from vertikal.secure.hidden.truncation import FixedPoint
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.keys.seeds import SeedSequence
+
+SHAPE = (6, 5)
+KNOWN = draw_keys(ROLES)
+PREPARED = mock.Mock(keys=KNOWN)
+"""A dealer whose keys the test knows, too."""
+every_word = pytest.mark.parametrize("bits", [32, 64])
+
+
+def known_seeds(peer, what):
+    """What the dealer has in common with ``peer``, once more."""
+    return SeedSequence(dealt_keys("tim", KNOWN), peer, what, *ROLES.purpose)
+
+
+def at_roles(work):
+    """Run ``work(mesh, keys)`` at all four; results, and what each received."""
+
+    def agreed(mesh):
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        return work(mesh, keys)
+
+    with reading() as seen:
+        return run(local_meshes(NAMES, 20.0), agreed).unwrap(), seen
+
+
+def test_shares_of_the_phase():
+    phases = draw_phases(*SHAPE)
+    masks = {}
+
+    def work(mesh, keys):
+        if mesh.me == "sue":
+            seeds = SeedSequence(keys, "ada", "phase shares", *ROLES.purpose)
+            masks["sue"] = seeds.take(SHAPE, np.uint8)
+        return PhaseShares(mesh, keys, ROLES).share(phases[mesh.me].copy())
+
+    got, seen = at_roles(work)
+    assert got["sue"] is got["tim"] is None
+    expected = naive.shares(
+        *(phases[name].tolist() for name in ("ada", "hal")),
+        [phases["sue"].tolist()],
+        [masks["sue"].tolist()],
+        8,
+    )
+    assert (got["ada"].tolist(), got["hal"].tolist()) == expected
+    assert {name: list(steps) for name, steps in seen.items()} == {"hal": ["sue: phases"]}
+
+
+@every_word
+@pytest.mark.parametrize("phase", ["uint8", "uint16"])
+def test_shares_of_the_cosine(bits, phase):
+    phases = draw_phases(*SHAPE, dtype=phase, names=("ada", "hal", "tim"))
+    fixed = FixedPoint(Ring(bits))
+    rho = {}
+
+    def work(mesh, keys):
+        if mesh.me == "sue":
+            return None
+        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
+        if mesh.me == "tim":
+            rho["tim"] = sum(
+                known_seeds(peer, "half").take(SHAPE, phase) for peer in ("ada", "hal")
+            )
+            dealing._stock = None  # its keys are known, its numbers are made now
+        shares = TrigonometricShares(
+            mesh, keys, ROLES, dealing, 8 * np.dtype(phase).itemsize, fixed
+        )
+        mine = phases[mesh.me].copy()
+        act = {
+            "ada": shares.open_as_owner,
+            "hal": shares.open_as_helper,
+            "tim": shares.deal,
+        }
+        return act[mesh.me](mine)
+
+    got, _ = at_roles(work)
+    total = (got["ada"] + got["hal"]).view(f"int{bits}")
+    theta = np.add.reduce(list(phases.values()), dtype=phase)
+    sigma = (rho["tim"] - phases["tim"]).astype(phase)
+    for at in np.ndindex(SHAPE):
+        # The dealer's phases are in σ: m = θ + σ.
+        assert int(total[at]) == naive.cosine(
+            int(theta[at]), int(sigma[at]), 8 * np.dtype(phase).itemsize, fixed.table_bits
+        )
+    tolerance = 2.0 ** (1 - fixed.table_bits)
+    np.testing.assert_allclose(
+        total * 2.0**-fixed.matrix_bits, cosines(phases), rtol=0, atol=tolerance
+    )
+
+
+@every_word
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("part_of", [None, lambda matrix: matrix], ids=["all", "some"])
+def test_the_private_product(bits, kind, part_of, monkeypatch):
+    dtype = np.dtype(f"uint{bits}")
+    generator = np.random.default_rng(1)
+    own, helpers = (
+        generator.integers(0, 2**bits, SHAPE, dtype=dtype, endpoint=False)
+        if bits == 32
+        else generator.integers(0, np.iinfo(dtype).max, SHAPE, dtype=dtype)
+        for _ in range(2)
+    )
+    size, length = SHAPE[::-1] if kind == "forward" else SHAPE
+    v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
+    drawn = {}
+    noise = generator.integers(-5, 5, (length, 2)).astype(dtype)
+    monkeypatch.setattr(PrivateProduct, "_noise", lambda self, shape, bits: noise)
+
+    def work(mesh, keys):
+        if mesh.me == "sue":
+            return None
+        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
+        if mesh.me == "tim":
+            of = f"vectors/{kind}/{'all' if part_of is None else 'some'}/2"
+            vectors = known_seeds("ada", of)
+            drawn["x"] = vectors.take((size, 2), dtype).tolist()
+            drawn["u"] = vectors.take((length, 2), dtype).tolist()
+            drawn["y"] = known_seeds("hal", "matrix").take(SHAPE, dtype).tolist()
+            dealing._stock = None
+        part = PrivateProduct(mesh, keys, ROLES, dealing, SHAPE, dtype)
+        assert part.nbytes == own.nbytes
+        if mesh.me == "ada":
+            part.add_as_owner(own.copy())
+            return part.ask(kind, v, part_of)
+        if mesh.me == "hal":
+            part.add_as_helper(helpers.copy())
+            return part.answer(kind, 2, part_of)
+        part.add_as_dealer(SHAPE[0])
+        return part.deal(kind, 2, part_of)
+
+    got, seen = at_roles(work)
+    matrices = [own.tolist(), helpers.tolist(), drawn["y"]]
+    if kind == "adjoint":
+        matrices = [naive.transpose(matrix) for matrix in matrices]
+    result, messages = naive.private_product(
+        *matrices, v.tolist(), drawn["x"], drawn["u"], noise.tolist(), bits
+    )
+    assert got["ada"].tolist() == result
+    both = (own + helpers).tolist()
+    both = naive.transpose(both) if kind == "adjoint" else both
+    exact = np.array(naive.product(both, v.tolist(), bits), dtype)
+    assert np.array_equal(np.array(result, dtype) - noise, exact)
+    (difference,) = seen["ada"]["hal: difference"]
+    difference = difference.T if kind == "adjoint" else difference
+    assert difference.tolist() == messages["difference"]
+    assert seen["hal"]["ada: masked"][0].tolist() == messages["masked"]
+    assert seen["hal"]["tim: dealt"][0].tolist() == messages["dealt"]
+    assert seen["ada"]["hal: answer"][0].tolist() == messages["answer"]
+    assert "tim" not in seen
+
+
+@pytest.mark.parametrize(("bits", "tolerance"), [(32, 2e-3), (64, 1e-5)])
+@pytest.mark.parametrize("names", [("ada", "hal", "tim"), NAMES, (*NAMES, "zoe")], ids=len)
+@pytest.mark.parametrize("phase", ["uint8", "uint16"])
+def test_all_steps_together(bits, tolerance, names, phase):
+    phases = draw_phases(150, 12, dtype=phase, names=names)
+    features = cosines(phases)
+    generator = np.random.default_rng(3)
+    coefficients = generator.normal(size=(12, 2)) / 12
+    residuals = generator.normal(size=(150, 2)) / 150
+    rows, columns = np.array([140, 3, 9, 77, 20, 21, 5, 149, 60, 33]), slice(2, 7)
+
+    def program(hidden):
+        return [
+            hidden.product("forward", coefficients),
+            hidden.product("adjoint", residuals),
+            hidden.product("forward", coefficients[columns], rows, columns),
+            hidden.product("adjoint", residuals[rows], rows, columns),
+            hidden.product("forward", coefficients[columns], columns=columns),
+        ]
+
+    session = hide(phases, program, bits=bits, roles=Roles("ada", "hal", "tim", names), height=64)
+    part = features[rows][:, columns]
+    for found, expected in zip(
+        session.result,
+        [
+            features @ coefficients,
+            features.T @ residuals,
+            part @ coefficients[columns],
+            part.T @ residuals[rows],
+            features[:, columns] @ coefficients[columns],
+        ],
+        strict=True,
+    ):
+        assert found.shape == expected.shape
+        # A rounded cosine in 32 bits is off by up to 2^-7 for each direction.
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * 4)
+    kept = 150 * 12 * bits // 8
+    assert {name: part.nbytes for name, part in session.parts.items()} == {
+        name: kept if name in ("ada", "hal", "tim") else 0 for name in names
+    }
+
+
+def test_32_bit_phases_have_no_table():
+    phases = draw_phases(4, 4, dtype="uint32")
+    with pytest.raises(InputError, match="ring_bits must be 8 or 16 where phases are hidden"):
+        _ = hide(phases, lambda hidden: None).result
+
+
+def test_a_dealer_that_runs_ahead_stays_in_step():
+    """Products of both kinds, of all rows and of some, of one and of two vectors, in any order."""
+    phases = draw_phases(90, 10)
+    features = cosines(phases)
+    generator = np.random.default_rng(0)
+    rows = generator.permutation(90)[:60]
+    asked = []
+    for step in range(24):
+        kind = ["forward", "adjoint"][step % 5 % 2]
+        some = rows if step % 4 == 3 else None
+        matrix = features if some is None else features[rows]
+        size = 10 if kind == "forward" else len(matrix)
+        vectors = generator.normal(size=(size, 1 + step % 3 // 2)) / size
+        asked.append((kind, vectors, some, matrix if kind == "forward" else matrix.T))
+    session = hide(phases, lambda hidden: [hidden.product(*one[:3]) for one in asked])
+    for (_, vectors, _, matrix), found in zip(asked, session.result, strict=True):
+        np.testing.assert_allclose(found, matrix @ vectors, rtol=0, atol=1e-4)
+
+
+@every_word
+@pytest.mark.parametrize("opened", [OPENED_BITS, 8])
+def test_a_product_says_so_many_bits_and_no_more(bits, opened):
+    """The same product twice differs by H's noise, which is uniform in its range."""
+    phases = draw_phases(3000, 4)
+    vectors = np.ones((4, 2)) / 4
+    twice = hide(
+        phases,
+        lambda hidden: [hidden.product("forward", vectors) for _ in range(2)],
+        bits=bits,
+        value_bits=opened,
+    )
+    first, second = twice.result
+    assert not np.array_equal(first, second)
+    fixed = FixedPoint(Ring(bits))
+    _, fractions = fixed.encode(vectors, "coefficients")
+    widest = 2.0 ** (bits - opened)
+    gaps = (first - second) * 2.0**fractions
+    # The difference of two uniform numbers: a triangle between ± the width of the range.
+    assert np.abs(gaps).max() < widest
+    assert np.abs(gaps).mean() == pytest.approx(widest / 3, rel=0.1)
+    assert widest / 2 / 2 ** (bits - 1) == 2.0**-opened

@@ -1,0 +1,152 @@
+"""The stream cipher: known answers, an independent reference, separate streams and keys."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from vertikal.errors import InputError
+from vertikal.secure.keys import prg
+
+KEY = bytes(range(32))
+
+
+def reference(key, number, count):
+    """AES-256-CTR, block by block: the encryptions of number · 2^64, number · 2^64 + 1, ..."""
+    block_cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    blocks = -(-count // 16)
+    stream = b"".join(
+        block_cipher.update(((number << 64) + i).to_bytes(16, "big")) for i in range(blocks)
+    )
+    return stream[:count]
+
+
+def stream(key, number, count):
+    return prg.uniform_words(key, number, (count,), np.uint8).tobytes()
+
+
+def test_known_answer():
+    """The encryption of the zero block under the zero key, as in NIST's AES-256 test vectors."""
+    assert stream(bytes(32), 0, 16).hex() == "dc95c078a2408989ad48a21492842087"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 255, 2**32, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
+def test_streams_equal_the_reference(number, count):
+    assert stream(KEY, number, count) == reference(KEY, number, count)
+
+
+def test_the_cryptography_library_used_directly_gives_the_same():
+    counter = struct.pack(">QQ", 7, 0)
+    direct = Cipher(algorithms.AES(KEY), modes.CTR(counter)).encryptor().update(bytes(100))
+    assert stream(KEY, 7, 100) == direct
+
+
+def test_long_streams_go_on_where_a_tile_ends():
+    count = prg.TILE + 100
+    long = stream(KEY, 3, count)
+    assert long == reference(KEY, 3, count)
+    context = prg.keystream(KEY, 3)
+    parts = [bytearray(n) for n in (5, prg.TILE + 11, 84)]
+    for part in parts:
+        prg.expand_into(context, memoryview(part))
+    assert b"".join(parts) == long
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_words_are_the_bytes_of_the_stream(dtype):
+    words = prg.uniform_words(KEY, 5, (3, 4), dtype)
+    assert (words.dtype, words.shape) == (np.dtype(dtype), (3, 4))
+    assert words.tobytes() == reference(KEY, 5, 12 * np.dtype(dtype).itemsize)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0)])
+def test_words_of_odd_shapes(shape):
+    words = prg.uniform_words(KEY, 5, shape, np.uint16)
+    assert words.shape == shape
+    assert words.tobytes() == reference(KEY, 5, words.nbytes)
+
+
+def test_streams_of_different_numbers_do_not_overlap():
+    """No block of one stream occurs in another, however they are lined up."""
+    blocks = [
+        stream(KEY, number, 16 * 2000)[i : i + 16]
+        for number in (0, 1, 2, 3, 256, 2**63)
+        for i in range(0, 16 * 2000, 16)
+    ]
+    assert len(set(blocks)) == len(blocks)
+    other_key = prg.derive_key(KEY, "x")
+    assert not set(blocks) & {stream(other_key, 0, 3200)[i : i + 16] for i in range(0, 3200, 16)}
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytes(16)])
+def test_keys_of_other_lengths_are_refused(key):
+    with pytest.raises(InputError, match=f"key must be 32 bytes, got {len(key)} bytes"):
+        prg.keystream(key, 0)
+
+
+@pytest.mark.parametrize("number", [-1, 2**64])
+def test_stream_numbers_beyond_64_bits_are_refused(number):
+    with pytest.raises(InputError, match=r"number must be a stream number below 2\^64"):
+        prg.keystream(KEY, number)
+
+
+def test_fresh_keys_are_fresh():
+    keys = {prg.fresh_key() for _ in range(100)}
+    assert len(keys) == 100
+    assert {len(key) for key in keys} == {prg.KEY_BYTES}
+
+
+def test_a_derived_key_is_the_hmac_of_length_prefixed_words():
+    message = b"\x00\x00\x00\x02ab\x00\x00\x00\x02\xc3\xa9"
+    assert prg.encode_words("ab", "é") == message
+    assert prg.derive_key(KEY, "ab", "é") == hmac.new(KEY, message, hashlib.sha256).digest()
+
+
+def test_derived_keys_are_separate():
+    purposes = [
+        ("ab", "c"),
+        ("a", "bc"),
+        ("abc",),
+        ("a", "b", "c"),
+        (),
+        ("",),
+        ("", ""),
+        ("abc", ""),
+    ]
+    keys = {prg.derive_key(KEY, *purpose) for purpose in purposes}
+    assert len(keys) == len(purposes)
+    assert KEY not in keys
+    assert prg.derive_key(bytes(32), "ab", "c") not in keys
+
+
+@given(st.lists(st.text(max_size=5), max_size=4), st.lists(st.text(max_size=5), max_size=4))
+def test_no_two_lists_of_words_share_their_bytes(first, second):
+    assert (prg.encode_words(*first) == prg.encode_words(*second)) == (first == second)
+
+
+def test_reals_are_uniform():
+    reals = prg.uniform_reals(KEY, 0, (200, 100))
+    assert (reals.dtype, reals.shape) == (np.float64, (200, 100))
+    assert stats.kstest(reals.ravel(), "uniform").pvalue > 1e-3
+    assert abs(np.corrcoef(reals.ravel()[:-1], reals.ravel()[1:])[0, 1]) < 0.03
+    words = np.frombuffer(reference(KEY, 0, 8 * 20_000), np.uint64)
+    np.testing.assert_allclose(reals.ravel(), words / 2.0**64, atol=2.0**-51)
+
+
+def test_reals_lie_in_the_open_interval_even_for_extreme_words(monkeypatch):
+    """The normal quantile of 0 or 1 is infinite: neither may ever come."""
+    extremes = np.array([0, 1, 2**11, 2**63, 2**64 - 2**11, 2**64 - 1], np.uint64)
+    monkeypatch.setattr(prg, "uniform_words", lambda key, number, shape, dtype: extremes)
+    reals = prg.uniform_reals(KEY, 0, extremes.shape)
+    assert reals.min() > 0.0
+    assert reals.max() < 1.0
+    assert (np.diff(reals) >= 0).all()

@@ -1,0 +1,77 @@
+"""Running sealed features among real roles on a local mesh, and seeing what each of them saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.running import Outcome, run
+from tests.secure.hidden.hidden_run import ROLES, Seen, reading
+from vertikal.mesh import RecordingMesh, Tape, local_meshes
+from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.sealed.sealed_features import AgreedSealed, SealedFeatures
+
+
+@dataclass
+class Session:
+    """One run: what each role's program returned, what each role saw, and all frames."""
+
+    outcome: Outcome
+    seen: Seen
+    tape: Tape = field(repr=False)
+    parts: dict[str, SealedFeatures] = field(default_factory=dict)
+
+    def total(self) -> np.ndarray:
+        """The two shares that label party and helper ended with, added up, as signed numbers."""
+        results = self.outcome.unwrap()
+        return (results["ada"] + results["hal"]).view(np.int64)
+
+
+def seal(
+    phases: Mapping[str, np.ndarray],
+    program: Callable[[SealedFeatures], Any],
+    *,
+    roles: Roles = ROLES,
+    height: int = 64,
+    deadline: float = 20.0,
+    meddle: Mapping[str, Callable[[SealedFeatures], None]] | None = None,
+    stocks: Mapping[str, Any] = {},
+    **agreed: Any,
+) -> Session:
+    """Seal ``phases`` by party and let the three roles run ``program`` on their shares."""
+    first = next(iter(phases.values()))
+    rows, width = first.shape
+    block = AgreedSealed(rows, width, 8 * first.itemsize, **({"outputs": 1} | agreed))
+    tape, parts = Tape(), {}
+
+    def work(mesh: Any) -> Any:
+        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
+        stock = stocks.get(mesh.me)
+        dealing = Dealing(mesh, keys, roles, stock) if mesh.me in roles.names else None
+        part = SealedFeatures(mesh, keys, roles, dealing, block, lambda _: nullcontext())
+        parts[mesh.me] = part
+        if meddle and mesh.me in meddle:
+            meddle[mesh.me](part)
+        for start in range(0, rows, height):
+            part.add(phases[mesh.me][start : start + height].copy())
+        return program(part) if part.has_role else None
+
+    ends = local_meshes(roles.parties, deadline)
+    with reading() as seen:
+        outcome = run({name: RecordingMesh(end, tape) for name, end in ends.items()}, work)
+    return Session(outcome, seen, tape, parts)
+
+
+def split(values: np.ndarray, part: SealedFeatures, seed: int = 9) -> np.ndarray:
+    """A role's share of public test numbers: uniform at A, the rest at H, zeros at the dealer."""
+    share = np.random.default_rng(seed).integers(0, 2**63, values.shape, np.uint64)
+    if part.deals:
+        return np.zeros(values.shape, np.uint64)
+    return share if part.owns else values.astype(np.int64).view(np.uint64) - share

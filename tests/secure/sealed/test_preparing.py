@@ -1,0 +1,126 @@
+"""A dealer that works ahead: the run takes its numbers as they lie, and comes out the same."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from tests.conformance.running import run
+from tests.secure.hidden.hidden_run import NAMES, ROLES, draw_phases
+from tests.secure.sealed.sealed_run import seal, split
+from vertikal.errors import MeshError
+from vertikal.mesh import local_meshes
+from vertikal.secure.hidden.dealing import Dealing, draw_keys
+from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.sealed.preparing import Nowhere, Preparing
+from vertikal.secure.sealed.sealed_features import AgreedSealed
+
+ROWS, WIDTH = 40, 8
+# The dealer has no columns, and brings nothing.
+PHASES = draw_phases(ROWS, WIDTH) | {"tim": np.zeros((ROWS, WIDTH), np.uint8)}
+AGREED = {"forward": 10, "adjoint": 1, "factors": 1}
+
+
+class ListStock:
+    """Arrays in memory."""
+
+    def __init__(self):
+        self.keys = draw_keys(ROLES)
+        self.arrays = deque()
+
+    def write(self, step, values):
+        self.arrays.append((step, values.copy()))
+
+    def take(self, step, shape, dtype):
+        kept, values = self.arrays.popleft()
+        assert (kept, values.shape, values.dtype) == (step, shape, np.dtype(dtype))
+        return values
+
+
+def program(part):
+    part.hold(np.full((ROWS, 1), 3, np.uint64) if part.owns else None)
+    results = []
+    for i in range(10):
+        f = part.drop(part.forward(split(np.full((WIDTH, 1), i << 20), part, i)), 10)
+        results.append(part.scale(f))
+    part.adjoint(split(np.ones((ROWS, 1)), part))
+    return np.array(results)
+
+
+def prepared():
+    stock = ListStock()
+    part = Preparing(ROLES, stock.keys, stock.write).sealed(
+        AgreedSealed(ROWS, WIDTH, 8, 1, **AGREED)
+    )
+    for start in range(0, ROWS, 64):
+        part.add(np.zeros((min(64, ROWS - start), WIDTH), np.uint8))
+    program(part)
+    return stock
+
+
+def test_a_sealed_run_from_stock():
+    stock = prepared()
+    size = len(stock.arrays)
+    session = seal(PHASES, program, stocks={"tim": stock}, **AGREED)
+    live = seal(PHASES, program, **AGREED)
+    largest = np.abs(live.total()).max()
+    assert largest > 2**30
+    # Cosines are rounded by chance, to about three digits.
+    np.testing.assert_allclose(session.total(), live.total(), rtol=0, atol=2e-3 * largest)
+    assert size > 0
+    assert not stock.arrays
+    assert session.parts["tim"].nbytes == 0
+
+
+def test_the_stock_is_what_the_dealer_would_send():
+    """With the same keys the helper receives the same numbers, one by one."""
+    stock = prepared()
+    expected = [values.copy() for _, values in stock.arrays]
+    session = seal(PHASES, program, stocks={"tim": stock}, **AGREED)
+    received = [
+        values
+        for step, arrays in session.seen["hal"].items()
+        if step.startswith("tim: ")
+        for values in arrays
+    ]
+    assert len(received) == len(expected)
+    assert {values.tobytes() for values in received} == {values.tobytes() for values in expected}
+
+
+def test_values_from_stock():
+    stock = ListStock()
+    agreed = Agreed(ROWS, WIDTH, 8, 64, 10, 0)
+    part = Preparing(ROLES, stock.keys, stock.write).hidden(agreed)
+    part.add(np.zeros((ROWS, WIDTH), np.uint8))
+    assert [step for step, _ in stock.arrays] == ["corrections"] * 2
+
+    def work(mesh):
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        role = mesh.me in ROLES.names
+        dealing = Dealing(mesh, keys, ROLES, stock if mesh.me == "tim" else None) if role else None
+        part = HiddenFeatures(mesh, keys, ROLES, dealing, agreed, lambda _: nullcontext())
+        part.add(PHASES[mesh.me].copy())
+        if mesh.me == "ada":
+            found = part.product("forward", np.ones((WIDTH, 1)))
+            part.finish()
+            return found
+        return part.serve() if role else None
+
+    found = run(local_meshes(NAMES, 20.0), work).unwrap()["ada"]
+    total = np.add.reduce(list(PHASES.values()), dtype=np.uint8)
+    expected = np.cos(total * (2 * np.pi / 256)).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+
+
+def test_nobody_is_there():
+    mesh = Nowhere("tim", ("ada", "tim"))
+    for act in (lambda: mesh.send("ada", "x", {"a": 1}), lambda: mesh.recv("ada", "x", 1.0)):
+        with pytest.raises(MeshError, match="tim: nobody is there while the dealer prepares"):
+            act()
+    mesh.close()
+    mesh.fail("x")

@@ -1,0 +1,208 @@
+"""One-time pads: each once, from a sequence that cannot be wound back."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.conformance.running import join, run, start
+from vertikal.errors import InputError, PadReused, SecrecyError
+from vertikal.mesh import RecordingMesh, Tape, local_meshes
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.sums.pads import OneTimePad, PaddedSum, PadSequence, summable
+
+KEY = bytes(range(32))
+
+
+def fresh_keys():
+    """The keys of one run, nothing claimed yet."""
+    return PairKeys("a", "job", {"b": KEY, "c": bytes(32)})
+
+
+def pad_bytes(pad, count=64):
+    values = np.zeros(count, np.uint8)
+    pad.apply(values)
+    return values.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 5), ((1 << 18) + 9,)])
+def test_a_pad_is_the_stream_added_or_subtracted(dtype, shape):
+    values = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+    values = np.asarray(values)
+    pad = prg.uniform_words(KEY, 4, shape, dtype)
+    added, taken = values.copy(), values.copy()
+    OneTimePad(KEY, 4, 1).apply(added)
+    OneTimePad(KEY, 4, -1).apply(taken)
+    assert np.array_equal(added, values + pad)
+    assert np.array_equal(taken, values - pad)
+
+
+def test_a_pad_can_be_applied_once_only():
+    pad = OneTimePad(KEY, 0, 1)
+    values = np.zeros(8, np.uint8)
+    pad.apply(values)
+    after = values.copy()
+    with pytest.raises(PadReused, match="a pad hides one message only") as caught:
+        pad.apply(values)
+    assert isinstance(caught.value, SecrecyError)
+    assert np.array_equal(values, after)
+
+
+def test_a_pad_of_no_bytes_is_spent_too():
+    pad = OneTimePad(KEY, 0, 1)
+    pad.apply(np.zeros(0, np.uint8))
+    with pytest.raises(PadReused):
+        pad.apply(np.zeros(8, np.uint8))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.zeros((4, 4), np.uint8)[:, :2], np.zeros((2, 3), np.uint16).T],
+    ids=["part of an array", "transposed"],
+)
+def test_values_that_cannot_be_masked_in_place_are_refused(values):
+    with pytest.raises(InputError, match="values must be a contiguous array, got strides"):
+        OneTimePad(KEY, 0, 1).apply(values)
+    assert not values.any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_values_that_can_be_summed_in_place_are_not_copied(dtype):
+    """A label party has its sums written into the part of its cache that it hands in."""
+    part = np.zeros((6, 4), dtype)[2:5]
+    assert summable(part, "a", ("a", "b")) is part
+    swapped = part.astype(part.dtype.newbyteorder())
+    assert summable(swapped, "a", ("a", "b")).dtype.isnative
+
+
+def test_a_sequence_never_repeats_a_pad():
+    keys = fresh_keys()
+    sequence = PadSequence(keys, "b", "x")
+    pads = [pad_bytes(sequence.take()) for _ in range(200)]
+    assert len(set(pads)) == 200
+    assert pads[:3] == [
+        prg.uniform_words(keys.key("b", "pads", "x"), number, (64,), np.uint8).tobytes()
+        for number in range(3)
+    ]
+
+
+def test_sequences_of_other_peers_and_purposes_are_others():
+    keys = fresh_keys()
+    sequences = [
+        PadSequence(keys, "b"),
+        PadSequence(keys, "b", "x"),
+        PadSequence(keys, "b", "xy"),
+        PadSequence(keys, "b", "x", "y"),
+        PadSequence(keys, "c", "x"),
+        PadSequence(PairKeys("a", "job 2", {"b": KEY}), "b", "x"),
+    ]
+    assert len({pad_bytes(sequence.take()) for sequence in sequences}) == len(sequences)
+
+
+def test_two_sequences_for_one_purpose_are_refused():
+    """They would hand out the same pads."""
+    keys = fresh_keys()
+    PadSequence(keys, "b", "x")
+    with pytest.raises(PadReused, match=r"the key with b for .* is in use already"):
+        PadSequence(keys, "b", "x")
+    assert PadSequence(fresh_keys(), "b", "x").take() is not None
+
+
+def test_the_pads_of_a_pair_cancel():
+    mine = PadSequence(PairKeys("a", "job", {"b": KEY}), "b", "x")
+    theirs = PadSequence(PairKeys("b", "job", {"a": KEY}), "a", "x")
+    for _ in range(3):
+        values = np.arange(50, dtype=np.uint16)
+        mine.take().apply(values)
+        assert not np.array_equal(values, np.arange(50))
+        theirs.take().apply(values)
+        assert np.array_equal(values, np.arange(50))
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda sequence: copy.deepcopy([sequence]),
+        pickle.dumps,
+        lambda sequence: pickle.dumps(sequence, 0),
+        lambda sequence: pickle.dumps({"inside": sequence}),
+    ],
+    ids=["copy", "deepcopy", "deepcopy inside", "pickle", "pickle 0", "pickle inside"],
+)
+def test_a_sequence_cannot_be_copied(duplicate):
+    with pytest.raises(PadReused, match="cannot be copied"):
+        duplicate(PadSequence(fresh_keys(), "b", "x"))
+
+
+def test_threads_that_take_pads_at_once_get_different_ones():
+    sequence = PadSequence(fresh_keys(), "b", "x")
+    taken: list[list[bytes]] = [[] for _ in range(4)]
+
+    def take(into):
+        for _ in range(250):
+            into.append(pad_bytes(sequence.take(), 16))
+
+    join([start(f"taker {i}", lambda into=into: take(into)) for i, into in enumerate(taken)])
+    pads = [pad for some in taken for pad in some]
+    assert len(pads) == len(set(pads)) == 1000
+
+
+def test_the_worked_example_of_the_docstring(monkeypatch):
+    group = ("a", "b", "c")
+    secrets = {"ab": bytes([1] * 32), "ac": bytes([2] * 32), "bc": bytes([3] * 32)}
+    shared = {
+        name: {other: secrets["".join(sorted(name + other))] for other in group if other != name}
+        for name in group
+    }
+    pads = {}
+    for pair, value in {"ab": 200, "ac": 17, "bc": 90}.items():
+        keys = PairKeys(pair[0], "job", shared[pair[0]])
+        pads[keys.key(pair[1], "pads", "example", *group)] = value
+
+    def fixed(context, out):
+        out[:] = bytes([pads[context]]) * len(out)
+
+    monkeypatch.setattr("vertikal.secure.sums.pads.keystream", lambda key, number: key)
+    monkeypatch.setattr("vertikal.secure.sums.pads.expand_into", fixed)
+    holds = {"a": 5, "b": 6, "c": 7}
+    tape = Tape()
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(group).items()}
+
+    def program(mesh):
+        keys = PairKeys(mesh.me, "job", shared[mesh.me])
+        summation = PaddedSum(mesh, keys, group, "example", "star")
+        return summation.sum(np.array([holds[mesh.me]], np.uint8), "c")
+
+    got = run(ends, program).unwrap()
+    assert got["c"].tolist() == [18]
+    sent = {frame.header.sender: frame.payload().tolist() for frame in tape}
+    assert sent == {"a": [222], "b": [152]}
+
+
+def test_the_party_whose_name_comes_first_adds():
+    """Whatever the order of the group: both ends must decide alike."""
+    assert PadSequence(PairKeys("a", "j", {"b": KEY}), "b")._sign == 1
+    assert PadSequence(PairKeys("b", "j", {"a": KEY}), "a")._sign == -1
+
+
+@pytest.mark.parametrize("shape", ["star", "tree", "cycle"])
+def test_a_sum_among_four_parties_sends_three_messages_of_its_own_size(shape):
+    tape = Tape()
+    names = ("a", "b", "c", "d")
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(names).items()}
+
+    def program(mesh):
+        shared = {peer: bytes([ord(mesh.me) ^ ord(peer)] * 32) for peer in mesh.peers}
+        summation = PaddedSum(mesh, PairKeys(mesh.me, "j", shared), names, "x", shape)
+        return summation.sum(np.ones(100, np.uint8), "b")
+
+    assert run(ends, program).unwrap()["b"].tolist() == [4] * 100
+    assert [frame.payload_size for frame in tape] == [100] * 3
+    assert len({frame.header.tag for frame in tape}) == 1
