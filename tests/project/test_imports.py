@@ -8,57 +8,45 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
-MATHEMATICS = {"kernels", "losses", "solvers", "data"}
-SYSTEM = {
-    "blas",
-    "booked_mesh",
-    "clock",
-    "disk",
-    "keeping",
-    "version",
-    "mesh",
-    "secure",
-    "party",
-    "privacy",
-}
-TOP = MATHEMATICS | SYSTEM | {"algorithms", "baselines"}
+MATHEMATICS = {"ring", "kernels", "losses", "solvers", "compute", "data"}
+BELOW_PROGRAMS = MATHEMATICS | {"secure", "privacy", "party"}
+BELOW_NODE = BELOW_PROGRAMS | {"algorithms", "baselines", "mesh", "reporting", "files", "version"}
 ANYTHING = {""}
 
-# Layer -> what it may import besides itself, `errors` and `records`. A dotted entry opens one
-# module of a layer; the empty prefix opens everything.
+# Layer -> what it may import besides itself, `errors` and `records`. The empty prefix opens
+# everything; nothing else is an exception.
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
-    "blas": set(),
-    "clock": set(),
-    "disk": set(),
     "version": set(),
-    # The arithmetic of the ring is how a feature map writes its numbers; it hides nothing.
-    "kernels": {"secure.ring"},
+    "files": set(),
+    "ring": set(),
     "losses": set(),
     "data": set(),
     "mesh": set(),
     "reporting": set(),
-    "solvers": {"kernels", "losses"},
-    "secure": {"mesh"},
-    "privacy": MATHEMATICS | {"disk", "secure.ring"},
-    "baselines": MATHEMATICS | {"blas", "secure.ring"},
-    "booked_mesh": {"mesh", "privacy"},
-    "keeping": set(),
-    "party": {"booked_mesh", "clock", "keeping", "mesh", "secure", "data", "privacy"},
-    "algorithms": MATHEMATICS | {"party", "secure.ring", "privacy"},
-    "estimators": TOP | {"reporting"},
-    "node": TOP,
+    "kernels": {"ring"},
+    "solvers": {"ring", "kernels", "losses"},
+    "compute": {"ring", "kernels", "solvers"},
+    "secure": {"ring", "mesh"},
+    "privacy": {"ring", "files"},
+    "baselines": MATHEMATICS,
+    "party": {"data", "mesh", "privacy", "ring", "secure"},
+    "algorithms": BELOW_PROGRAMS,
+    "estimators": BELOW_NODE,
+    "node": BELOW_NODE,
+    "demo": BELOW_NODE | {"estimators", "node"},
     "cli": ANYTHING,
-    "console": ANYTHING,
     "__main__": ANYTHING,
     "__init__": ANYTHING,
 }
@@ -67,7 +55,7 @@ SERIALISERS = {"pickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle"}
 PUBLIC_RANDOMNESS = {"default_rng", "Generator"}
 NO_PUBLIC_RANDOMNESS = {"secure", "mesh"}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc"}
-LONGEST_FILE = 400
+MOST_MODULES = 16
 
 
 @dataclass(frozen=True)
@@ -225,15 +213,66 @@ def undescribed_folders(package: Path) -> list[str]:
     return found
 
 
-def misshapen_files(package: Path) -> list[str]:
-    """Files that are too long, or named after nothing."""
+def crowded_folders(package: Path) -> list[str]:
+    """Folders with so many modules that they want rooms."""
+    counts = Counter(file.parent for file in package.rglob("*.py") if file.stem != "__init__")
+    return [
+        f"{folder.relative_to(package)}: {count} modules, at most {MOST_MODULES}"
+        for folder, count in sorted(counts.items())
+        if count > MOST_MODULES
+    ]
+
+
+def nameless_files(package: Path) -> list[str]:
+    """Files and folders named after nothing."""
+    return [
+        f"{file.relative_to(package)}: a name that says nothing"
+        for file in sorted(package.rglob("*.py"))
+        if {file.stem, file.parent.name} & FORBIDDEN_NAMES
+    ]
+
+
+def module_imports(package: Path) -> dict[str, set[str]]:
+    """Module -> the modules of the package that it imports, at any depth and for types only."""
+    files = {
+        ".".join(file.relative_to(package).with_suffix("").parts): file
+        for file in sorted(package.rglob("*.py"))
+        if file.stem != "__init__"
+    }
+    graph: dict[str, set[str]] = {name: set() for name in files}
+    for name, file in files.items():
+        for entry in imports_of(file, package):
+            root, _, target = entry.target.partition(".")
+            while root == package.name and target:
+                if target in files:
+                    graph[name].add(target)
+                    break
+                target = target.rpartition(".")[0]
+    return graph
+
+
+def circles(package: Path) -> list[str]:
+    """Siblings, files or folders alike, of which each needs the other.
+
+    Two modules in two folders make an edge between these folders where their paths part. So an
+    import for types only, or inside a function, counts as any other.
+    """
+    levels: dict[str, dict[str, set[str]]] = {}
+    for module, targets in module_imports(package).items():
+        for target in targets - {module}:
+            here, there = module.split("."), target.split(".")
+            depth = next(
+                (i for i, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), None
+            )
+            if depth is not None:
+                level = levels.setdefault(".".join(here[:depth]), {})
+                level.setdefault(here[depth], set()).add(there[depth])
     found = []
-    for file in sorted(package.rglob("*.py")):
-        lines = len(file.read_text(encoding="utf-8").splitlines())
-        if lines > LONGEST_FILE:
-            found.append(f"{file.name}: {lines} lines, at most {LONGEST_FILE}")
-        if {file.stem, file.parent.name} & FORBIDDEN_NAMES:
-            found.append(f"{file.relative_to(package)}: a name that says nothing")
+    for level, graph in sorted(levels.items()):
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            found.append(f"{level or package.name}: {' -> '.join(error.args[1])}")
     return found
 
 
@@ -243,7 +282,9 @@ RULES = [
     forbidden_randomness,
     records_read_elsewhere,
     undescribed_folders,
-    misshapen_files,
+    crowded_folders,
+    nameless_files,
+    circles,
 ]
 
 
@@ -276,7 +317,7 @@ def plant(root: Path, path: str, text: str) -> Path:
         ),
         ("algorithms/fdskl.py", "from vertikal.ring.integers import Ring"),
         ("algorithms/fdskl.py", "import vertikal.errors\nfrom vertikal import errors, kernels"),
-        ("secure/pads.py", "from cryptography.hazmat import primitives\nfrom . import ring"),
+        ("secure/pads.py", "from cryptography.hazmat import primitives\nfrom . import keys"),
         ("solvers/exact.py", "import numpy as np\ndef f(r: np.random.Generator): r.random()"),
         ("kernels/spectral.py", "import numpy as np\nrng = np.random.default_rng(1)"),
         ("node/control.py", "import msgspec\nmsgspec.json.decode(b'{}')"),
@@ -296,9 +337,9 @@ def test_allowed_is_allowed(tmp_path, path, text):
         (forbidden_arrows, "algorithms/fdskl.py", "from vertikal import mesh"),
         (forbidden_arrows, "algorithms/fdskl.py", "from ..mesh.wire import frame"),
         (forbidden_arrows, "algorithms/fdskl.py", "from .. import mesh"),
-        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.secure import pads"),
-        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.secure import *"),
-        (forbidden_arrows, "algorithms/fdskl.py", "import vertikal.secure.rings"),
+        (forbidden_arrows, "algorithms/fdskl.py", "from vertikal.node import *"),
+        (forbidden_arrows, "kernels/spectral.py", "from vertikal.secure import pads"),
+        (forbidden_arrows, "ring/integers.py", "import vertikal.kernels"),
         (forbidden_arrows, "kernels/spectral.py", "def f():\n    import vertikal.losses"),
         (forbidden_arrows, "kernels/spectral.py", "import_module('vertikal.data')"),
         (forbidden_arrows, "mesh/local.py", "from vertikal import FDSKLClassifier"),
@@ -330,9 +371,8 @@ def test_allowed_is_allowed(tmp_path, path, text):
         ),
         (records_read_elsewhere, "node/jobs.py", "from msgspec.json import decode"),
         (undescribed_folders, "kernels/__init__.py", '"""Only one sentence."""'),
-        (misshapen_files, "kernels/spectral.py", "\n" * (LONGEST_FILE + 1)),
-        (misshapen_files, "data/helpers.py", ""),
-        (misshapen_files, "utils/strings.py", ""),
+        (nameless_files, "data/helpers.py", ""),
+        (nameless_files, "utils/strings.py", ""),
     ],
 )
 def test_forbidden_is_caught(tmp_path, rule, path, text):
@@ -343,3 +383,36 @@ def test_a_folder_without_init_is_caught(tmp_path):
     package = plant(tmp_path, "kernels/spectral.py", "")
     (package / "kernels" / "__init__.py").unlink()
     assert undescribed_folders(package)
+
+
+def test_a_crowded_folder_is_caught(tmp_path):
+    package = plant(tmp_path, "kernels/spectral.py", "")
+    assert crowded_folders(package) == []
+    for number in range(MOST_MODULES):
+        (package / "kernels" / f"kernel_{number}.py").write_text("")
+    assert crowded_folders(package)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from vertikal.node.b import x", "from vertikal.node.a import y"),
+        ("from vertikal.node.b import x", "def f():\n    from vertikal.node import a"),
+        ("from vertikal.node.b import x", "if TYPE_CHECKING:\n    from vertikal.node.a import y"),
+    ],
+)
+def test_a_circle_of_modules_is_caught(tmp_path, first, second):
+    package = plant(tmp_path, "node/a.py", first)
+    assert circles(package) == []
+    (package / "node" / "b.py").write_text(second)
+    assert circles(package)
+
+
+def test_a_circle_of_folders_is_caught(tmp_path):
+    package = plant(tmp_path, "node/links/a.py", "from vertikal.node.runs.b import x")
+    plant(tmp_path, "node/runs/b.py", "")
+    plant(tmp_path, "node/runs/c.py", "")
+    assert circles(package) == []
+    plant(tmp_path, "node/runs/c.py", "from vertikal.node.links.d import y")
+    plant(tmp_path, "node/links/d.py", "")
+    assert circles(package)

@@ -15,10 +15,10 @@ from tests.conformance.running import Outcome, run
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
-from vertikal.secure.sums.padded_link import ClosedLink
 
 NAMES = ("ada", "hal", "sue", "tim")
 ROLES = Roles("ada", "hal", "tim", NAMES)

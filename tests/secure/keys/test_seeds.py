@@ -13,10 +13,10 @@ from tests.conformance.running import run
 from tests.conformance.uniformity import check_uniform, check_unrelated
 from vertikal.errors import InputError, MeshError, PadReused
 from vertikal.secure.hidden.freshness import Fresh
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.seeds import SeedSequence
-from vertikal.secure.sums.padded_link import ClosedLink
 
 KEY = bytes(range(32))
 ADA, HAL = PairKeys("ada", "job", {"hal": KEY}), PairKeys("hal", "job", {"ada": KEY})

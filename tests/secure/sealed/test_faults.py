@@ -11,9 +11,9 @@ from tests.secure.hidden.hidden_run import draw_phases
 from tests.secure.sealed.sealed_run import seal
 from vertikal.errors import DeadlineExceeded, PadReused, PeerStopped
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.open_shares import Exchange
 from vertikal.secure.keys.seeds import SeedSequence
 from vertikal.secure.sealed.shared_scaling import SharedScaling
-from vertikal.secure.sums.open_shares import Exchange
 
 ROWS, WIDTH = 40, 8
 PHASES = draw_phases(ROWS, WIDTH)

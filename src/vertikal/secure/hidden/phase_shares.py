@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.seeds import SeedSequence
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array = npt.NDArray[Any]
 

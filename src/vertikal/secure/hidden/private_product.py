@@ -37,11 +37,11 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.ring.products import times, transposed
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import fresh_key, uniform_words
 from vertikal.secure.keys.seeds import SeedSequence
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array: TypeAlias = npt.NDArray[Any]
 Part: TypeAlias = Callable[[Array], Array] | None

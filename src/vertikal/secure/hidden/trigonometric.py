@@ -28,10 +28,10 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.ring import products
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array = npt.NDArray[Any]
 

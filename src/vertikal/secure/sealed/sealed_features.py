@@ -21,13 +21,13 @@ from vertikal.mesh.interface import Mesh
 from vertikal.ring.integers import Ring
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.sealed.shared_product import SharedProduct
 from vertikal.secure.sealed.shared_scaling import SharedScaling
 from vertikal.secure.sealed.shared_truncation import SharedTruncation
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -36,10 +36,10 @@ import numpy.typing as npt
 from vertikal.errors import SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.open_shares import Exchange
 from vertikal.secure.hidden.private_product import KINDS
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.open_shares import Exchange
 
 Array = npt.NDArray[Any]
 

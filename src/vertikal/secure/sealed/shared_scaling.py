@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array = npt.NDArray[Any]
 

@@ -33,9 +33,9 @@ import numpy.typing as npt
 from vertikal.errors import InputError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.open_shares import Exchange
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.open_shares import Exchange
 
 Array = npt.NDArray[Any]
 

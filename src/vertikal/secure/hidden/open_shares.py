@@ -10,9 +10,9 @@ from typing import Any
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
+from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.padded_link import ClosedLink
 
 Array = npt.NDArray[Any]
 
