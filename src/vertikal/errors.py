@@ -26,6 +26,10 @@ class RingError(InputError):
     """A number that the ring cannot hold: not finite, or out of range."""
 
 
+class PeerVisibleError(InputError):
+    """A refusal whose message the other parties may read: nothing in it is about the data."""
+
+
 class SecrecyError(VertikalError):
     """Something that would have shown more than was agreed, and was therefore not done."""
 

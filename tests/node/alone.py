@@ -25,8 +25,8 @@ def alone(root: Path, name: str = "bank") -> Iterator[tuple[Service, list[str]]]
         yield service, said
     finally:
         service._control.stop()
-        service.exchange.stop()
-        service.site.close()
+        service.links.stop()
+        service.home.close()
 
 
 def keys_of(root: Path, name: str) -> Credentials:

@@ -6,12 +6,19 @@ import threading
 
 import pytest
 
-from vertikal.errors import BudgetSpent, InputError, MeshError, PeerStopped, VertikalError
+from vertikal.errors import (
+    BudgetSpent,
+    InputError,
+    MeshError,
+    PeerStopped,
+    PeerVisibleError,
+    VertikalError,
+)
 from vertikal.files import DiskFull
 from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.run_mesh import RunMesh
-from vertikal.node.peer_message import Told, public_words
+from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.work import work
 
 JOB = """
@@ -28,7 +35,7 @@ table = "clinic.csv"
     ("error", "said"),
     [
         (MeshError("bank: shop is\nsilent"), "bank: shop is silent"),
-        (Told("policy of bank: no"), "policy of bank: no"),
+        (PeerVisibleError("policy of bank: no"), "policy of bank: no"),
         (KeyboardInterrupt(), "interrupted"),
         (DiskFull("'rows' was not written"), "bank: the disk of its store is full"),
         (BudgetSpent("2.3 of 3"), "bank: its privacy budget does not allow this run"),
@@ -37,7 +44,7 @@ table = "clinic.csv"
     ],
 )
 def test_what_is_told_of_an_error(error, said):
-    assert public_words("bank", error) == said
+    assert peer_message("bank", error) == said
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def prepared(monkeypatch):
     real = party_run._learn
 
     def learn(bench, table, labels, preparation):
-        found[bench.site.me] = (table, labels)
+        found[bench.home.me] = (table, labels)
         real(bench, table, labels, preparation)
 
     monkeypatch.setattr(party_run, "_learn", learn)
@@ -188,7 +188,7 @@ def labels_by_id(world):
 
 def same(world, name, expected):
     kind = AdmmShard if isinstance(expected, AdmmShard) else Shard
-    found = world[name].site.models.load("credit", kind).shard
+    found = world[name].home.models.load("credit", kind).shard
     if expected.coefficients is None:
         return found.coefficients is None and found.seed == expected.seed
     return found.coefficients.tobytes() == expected.coefficients.tobytes()

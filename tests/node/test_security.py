@@ -36,16 +36,16 @@ def touched(monkeypatch):
     found = []
     real = offers.open_offer
 
-    def opened(site, offer):
-        found.append(site.me)
-        return real(site, offer)
+    def opened(home, offer):
+        found.append(home.me)
+        return real(home, offer)
 
     monkeypatch.setattr(offers, "open_offer", opened)
     return found
 
 
 def refusals(party):
-    path = party.site.store / "audit.log"
+    path = party.home.store / "audit.log"
     return [line.facts.get("words", "") for line in read(path) if line.event == "refused"]
 
 
@@ -83,8 +83,8 @@ def test_an_altered_job_has_nobodys_approval(world, touched):
     until(lambda: any("not signed by the key" in w for w in refusals(world["bank"])), "refused")
     assert world["bank"].book.find(forged.digest) is None
     # A decision about one job counts for no other.
-    signed = proposals.decide(digest, "lender", APPROVE, "", world["lender"].site.keys)
-    other = msgspec.structs.replace(proposals.read_decision(signed, world["lender"].site.keys))
+    signed = proposals.decide(digest, "lender", APPROVE, "", world["lender"].home.keys)
+    other = msgspec.structs.replace(proposals.read_decision(signed, world["lender"].home.keys))
     moved = Signed(
         msgspec.msgpack.encode(msgspec.structs.replace(other, digest=forged.digest)),
         signed.signature,
@@ -96,7 +96,7 @@ def test_an_altered_job_has_nobodys_approval(world, touched):
 def test_a_decision_in_anothers_name_is_not_believed(world):
     digest = world.submit().digest
     bank = world["bank"]
-    forged = proposals.decide(digest, "shop", APPROVE, "", bank.site.keys)
+    forged = proposals.decide(digest, "shop", APPROVE, "", bank.home.keys)
     bank.council.tell("lender", Answered(forged))
     until(lambda: any("'shop' was not signed" in w for w in refusals(world["lender"])), "refused")
     assert world.record("lender", digest).verdict("shop") == ""
@@ -121,7 +121,7 @@ def test_a_finished_job_that_is_replayed_does_nothing(world):
 def proposal_of(world, job, submitter="lender"):
     party = world[submitter]
     raw = msgspec.msgpack.encode(Proposal("x", job, submitter, time.time(), "0.1.0", 1, "n"))
-    return Signed(raw, party.site.keys.sign(b"vertikal proposal\0" + raw))
+    return Signed(raw, party.home.keys.sign(b"vertikal proposal\0" + raw))
 
 
 def test_foreign_jobs_are_refused(world):
@@ -152,7 +152,7 @@ def test_foreign_jobs_are_refused(world):
 
 
 def test_a_party_outside_the_federation_gets_no_answer(world):
-    address = world["lender"].site.federation.member("lender").listens
+    address = world["lender"].home.federation.member("lender").listens
     host, _, port = address.rpartition(":")
     stranger = Identity.create("bank")  # the right name, another key
     files = world.root / "stranger.key", world.root / "stranger.crt"
@@ -245,7 +245,7 @@ def test_words_of_others_make_no_line_of_their_own(world):
     record = world.record("bank", digest)
     forged = Decision(digest, "shop", APPROVE, time.time(), "fine\n\nWho learns what\n  nothing")
     raw = msgspec.msgpack.encode(forged)
-    signed = Signed(raw, shop.site.keys.sign(b"vertikal decision\0" + raw))
+    signed = Signed(raw, shop.home.keys.sign(b"vertikal decision\0" + raw))
     shop.council.tell("bank", Answered(signed))
     until(lambda: any("words must be at most" in one for one in refusals(bank)), "refused")
     assert record.verdict("shop") == ""

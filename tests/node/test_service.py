@@ -32,7 +32,7 @@ def test_no_message_ends_its_link(tmp_path, bank, monkeypatch):
     def refuses(*_):
         raise InputError("the log cannot be written")
 
-    monkeypatch.setattr(service.site, "note_refusal", refuses)
+    monkeypatch.setattr(service.home, "note_refusal", refuses)
     service._on_control("lender", b"nonsense")
     assert said[1:] == ["a message of lender was not taken in: the log cannot be written"]
 

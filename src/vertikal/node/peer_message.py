@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from vertikal.errors import BudgetSpent, InputError, MeshError, PassesUsedUp, VertikalError
+from vertikal.errors import (
+    BudgetSpent,
+    MeshError,
+    PassesUsedUp,
+    PeerVisibleError,
+    VertikalError,
+)
 from vertikal.files import DiskFull
 
 
-class Told(InputError):
-    """Why a party does not take part, in words that the others may hear."""
-
-
-def public_words(me: str, error: BaseException) -> str:
+def peer_message(me: str, error: BaseException) -> str:
     """What the others are told of an error: nothing that says something about the data."""
-    if isinstance(error, (MeshError, PassesUsedUp, Told)):
+    if isinstance(error, (MeshError, PassesUsedUp, PeerVisibleError)):
         return " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"

@@ -21,13 +21,13 @@ from vertikal.node.control import ControlServer
 from vertikal.node.links.link_speed import LinkMeter
 from vertikal.node.links.messages import Message, Probe, Serve, unpack
 from vertikal.node.links.peers import peers
-from vertikal.node.links.standing_links import Exchange
-from vertikal.node.peer_message import public_words
+from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
 from vertikal.node.runs.running_jobs import Run, all_checkpoints, is_passing
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
 
 if TYPE_CHECKING:
@@ -45,35 +45,35 @@ class Service:
     def __init__(
         self, path: Path, say: Callable[[str], None], passphrase: bytes | None = None
     ) -> None:
-        self.site = Site(path, passphrase)
-        self.me = self.site.me
+        self.home = PartyHome(path, passphrase)
+        self.me = self.home.me
         self._terminal = say
-        self.book = JobBook(self.site.store / "jobs", self.site.keys, self._say)
+        self.book = JobBook(self.home.store / "jobs", self.home.keys, self._say)
         self._runs: dict[str, Run] = {}
         self._news = threading.Event()
         self.council = Council(
-            self.site, self.book, self._runs.__contains__, self._begin, self._say, self._news.set
+            self.home, self.book, self._runs.__contains__, self._begin, self._say, self._news.set
         )
-        self.exchange = Exchange(
-            self.me, self.site.federation, self.site.keys, self._on_control, self._on_presence
+        self.links = StandingLinks(
+            self.me, self.home.federation, self.home.keys, self._on_control, self._on_presence
         )
-        self.council.exchange = self.exchange
+        self.council.links = self.links
         self._meter = LinkMeter(self.council.tell)
         self._predictions: Predictions | None = None
-        self._control = ControlServer(self.site.store, self.answer)
+        self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
         self._stopped = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
 
     def start(self) -> None:
-        self.site.log.record("started")
+        self.home.log.record("started")
         self._sweep()
-        self.exchange.start()
+        self.links.start()
         self._control.start()
         self._heart.start()
         self.council.take_up()
-        if self.site.file.http is not None:
-            self._endpoint = Endpoint(self.site.file.http, self.site.folder, self.predict)
+        if self.home.file.http is not None:
+            self._endpoint = Endpoint(self.home.file.http, self.home.folder, self.predict)
             self._endpoint.start()
             self._say(f"predictions are served at http port {self._endpoint.port}")
         threading.Thread(target=_load_libraries, name="libraries", daemon=True).start()
@@ -93,9 +93,9 @@ class Service:
         for run in runs:
             run.join(10.0)
         self._heart.join(5.0)
-        self.exchange.stop()
-        self.site.log.record("stopped")
-        self.site.close()
+        self.links.stop()
+        self.home.log.record("stopped")
+        self.home.close()
 
     def _say(self, words: str) -> None:
         """Tell the owner; words of others may be among these, and none may steer a terminal."""
@@ -150,7 +150,7 @@ class Service:
         seen = self.council.look(content)
         links = {}
         for name in content.names:
-            if name != self.me and self.exchange.is_up(name):
+            if name != self.me and self.links.is_up(name):
                 measured = self._meter.measure(name)
                 if measured is not None:
                     links[name] = Link(*measured)
@@ -177,11 +177,11 @@ class Service:
                 f"({record.state(self.me)})"
             )
         if degraded is None:
-            degraded = self.site.policy.unknown_ids == "degraded"
+            degraded = self.home.policy.unknown_ids == "degraded"
         self._check_there(record)
         began = time.monotonic()
         scores = self.predictions.ask(record, ids, degraded)
-        self.site.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
+        self.home.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
         job = record.proposal.job
         program = program_named(job.algorithm)
@@ -194,7 +194,7 @@ class Service:
 
         with self.book.lock:
             if self._predictions is None:
-                self._predictions = Predictions(self.site, self.exchange, self._open_session)
+                self._predictions = Predictions(self.home, self.links, self._open_session)
             return self._predictions
 
     def _record_of(self, name: str, version: int | None) -> Record:
@@ -202,10 +202,10 @@ class Service:
 
         A shard is stored before all parties are done: its job may be under way, or stopped.
         """
-        manifest = self.site.models.show(name, version)
+        manifest = self.home.models.show(name, version)
         record = self.book.find(str(manifest.facts.get("job")))
         if version is None and (record is None or not record.done):
-            stored = [one for one in self.site.models.versions() if one.name == name]
+            stored = [one for one in self.home.models.versions() if one.name == name]
             jobs = [self.book.find(str(one.facts.get("job"))) for one in stored]
             record = next((job for job in reversed(jobs) if job and job.done), record)
         if record is None:
@@ -226,7 +226,7 @@ class Service:
         """A leader opens a session: served if the job is done here and still allowed."""
         record = self.book.find(message.digest)
         if record is None or not record.leads(sender) or not record.done:
-            self.site.note_refusal(sender, f"predictions with job {message.digest[:12]}")
+            self.home.note_refusal(sender, f"predictions with job {message.digest[:12]}")
             return
         self.predictions.serve(record, message.session)
 
@@ -237,9 +237,9 @@ class Service:
     # Runs.
 
     def _begin(self, record: Record) -> None:
-        self.site.note("run begins", record, f"attempt {record.attempt}")
+        self.home.note("run begins", record, f"attempt {record.attempt}")
         self._say(f"job {record.number}: run {record.attempt} begins")
-        run = Run(self.site, self.exchange, record, self._ended)
+        run = Run(self.home, self.links, record, self._ended)
         self._runs[record.digest] = run
         try:
             run.start()
@@ -264,7 +264,7 @@ class Service:
         """Forget what was kept of jobs that have ended, one way or another."""
         with self.book.lock:
             going_on = {record.digest for record in self.book.all() if record.open}
-            for kept in all_checkpoints(self.site):
+            for kept in all_checkpoints(self.home):
                 if not any(one.startswith(kept.folder.name) for one in (*going_on, *self._runs)):
                     kept.clear()
 
@@ -273,7 +273,7 @@ class Service:
         if error is None:
             with self.book.changing(record):
                 record.done, record.words = True, ""
-            self.site.note("done", record)
+            self.home.note("done", record)
             self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
             return
         words = " ".join(str(error).split()) or type(error).__name__
@@ -283,26 +283,26 @@ class Service:
         self._mind_room(error)
         if not record.done:
             record.words = words
-        self.site.note("run broken off", record, words)
+        self.home.note("run broken off", record, words)
         passing = is_passing(error) and record.proposal.job.on_loss == "wait"
         if passing or self._stopped.is_set():
             self.book.save(record)
         else:
-            self.council.stop(record, public_words(self.me, error), words)
+            self.council.stop(record, peer_message(self.me, error), words)
 
     def _mind_room(self, error: BaseException) -> None:
         """After a write that found the disk full no run begins until there is room."""
         if isinstance(error, DiskFull):
-            self.site.room.full = True
+            self.home.room.full = True
 
     # What comes over the links.
 
     def _on_control(self, sender: str, packed: bytes) -> None:
         try:
             try:
-                message = unpack(sender, self.me, packed, self.site.keys)
+                message = unpack(sender, self.me, packed, self.home.keys)
             except (WireError, IdentityError) as error:
-                self.site.note_refusal(sender, str(error))
+                self.home.note_refusal(sender, str(error))
                 return
             self._take_in(sender, message)
         except Exception as error:

@@ -24,15 +24,15 @@ def root(tmp_path):
 
 def test_jobs_that_come_together_are_counted_one_by_one(root, monkeypatch):
     both = threading.Barrier(2)
-    real = decisions.look_at
+    real = decisions.summarise_table
 
-    def look_at(*arguments):
+    def summarise_table(*arguments):
         # Whoever reads a table waits for the other, if the other may read one too.
         with suppress(threading.BrokenBarrierError):
             both.wait(0.3)
         return real(*arguments)
 
-    monkeypatch.setattr(decisions, "look_at", look_at)
+    monkeypatch.setattr(decisions, "summarise_table", summarise_table)
     with alone(root) as (bank, _):
         records = [kept(bank, proposal(root, name)) for name in ("one", "two")]
         consider = bank.council._considering.consider
@@ -53,7 +53,7 @@ def test_an_approval_by_rule_counts_after_the_job_was_ended(root):
         assert first.verdict("bank") == "cancel"
         consider(second)
         assert second.verdict("bank") == ""
-        again = JobBook(bank.site.store / "jobs", bank.site.keys).numbered(first.number)
+        again = JobBook(bank.home.store / "jobs", bank.home.keys).numbered(first.number)
         assert again.by_rule == first.by_rule > 0
         # A day later the rule approves again.
         first.by_rule -= 86401
@@ -93,7 +93,7 @@ def test_an_unforeseen_error_is_told_and_the_job_stays_open(root, monkeypatch):
     def fails(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(decisions, "look_at", fails)
+    monkeypatch.setattr(decisions, "summarise_table", fails)
     with alone(root) as (bank, said):
         record = kept(bank, proposal(root))
         bank.council._considering.consider(record)

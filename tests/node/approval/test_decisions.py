@@ -28,7 +28,7 @@ def connected(service, *names):
     """Links that end nowhere; what was put into them can be read."""
     links = {name: Link(name, False) for name in names}
     for link in links.values():
-        service.exchange.link_up(link)
+        service.links.link_up(link)
     return links
 
 
@@ -117,7 +117,7 @@ def test_what_is_settled_is_on_disk(root):
         record = kept(bank, proposal(root))
         record.done = record.settled = True
         bank.book.save(record)
-        assert JobBook(bank.site.store / "jobs", bank.site.keys).numbered(1).settled
+        assert JobBook(bank.home.store / "jobs", bank.home.keys).numbered(1).settled
 
 
 def test_a_party_that_has_left_is_missing(root):

@@ -16,7 +16,7 @@ IDS = [b"%d" % number for number in range(40)]
 
 
 @pytest.fixture
-def site(tmp_path):
+def home(tmp_path):
     policy = SimpleNamespace(least_difference=10, differencing="refuse")
     (tmp_path / "store").mkdir(mode=0o700)
     return SimpleNamespace(
@@ -29,7 +29,7 @@ def record_of(letter):
     return SimpleNamespace(digest=letter * 64, words="", proposal=SimpleNamespace(job=job))
 
 
-def test_of_two_close_jobs_at_once_one_is_refused(site, monkeypatch):
+def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):
     real, inside, refused = differencing.least_difference, [], []
 
     def slow(*arguments):
@@ -42,7 +42,7 @@ def test_of_two_close_jobs_at_once_one_is_refused(site, monkeypatch):
 
     def job(letter, ids):
         try:
-            check_difference(site, record_of(letter), ids)
+            check_difference(home, record_of(letter), ids)
         except InputError as error:
             refused.append(str(error))
 
@@ -58,16 +58,16 @@ def test_of_two_close_jobs_at_once_one_is_refused(site, monkeypatch):
     assert "differ from those of an earlier job by 2" in refused[0]
 
 
-def test_two_first_jobs_draw_one_key(site, monkeypatch):
+def test_two_first_jobs_draw_one_key(home, monkeypatch):
     """Another process, or thread, draws a key while this one does."""
     real, first = differencing.os.urandom, []
 
     def urandom(size):
         if not first:
             first.append(b"")
-            first[0] = differencing._key(site.store)
+            first[0] = differencing._key(home.store)
         return real(size)
 
     monkeypatch.setattr(differencing.os, "urandom", urandom)
-    assert differencing._key(site.store) == first[0]
-    assert [path.name for path in site.store.iterdir()] == [".key"]
+    assert differencing._key(home.store) == first[0]
+    assert [path.name for path in home.store.iterdir()] == [".key"]

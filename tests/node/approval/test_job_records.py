@@ -81,8 +81,8 @@ def test_a_renewed_key_ends_open_approvals_and_nothing_that_is_over(tmp_path):
 def test_a_damaged_file_is_named_and_left_aside(tmp_path, content):
     keys = credentials("lender", NAMES)
     book = JobBook(tmp_path / "jobs", keys)
-    proposals = [proposals.propose(name, a_job(), "lender", 60, keys) for name in "abc"]
-    for signed in proposals[:2]:
+    three = [proposals.propose(name, a_job(), "lender", 60, keys) for name in "abc"]
+    for signed in three[:2]:
         book.save(book.add(signed, proposals.decode_proposal(signed)))
     path = tmp_path / "jobs" / "000002.job"
     path.write_bytes(content)
@@ -90,6 +90,6 @@ def test_a_damaged_file_is_named_and_left_aside(tmp_path, content):
     again = JobBook(tmp_path / "jobs", keys, said.append)
     assert [record.number for record in again.all()] == [1]
     assert said[0].startswith("job file '000002.job' of the store is damaged and left aside: ")
-    again.save(again.add(proposals[2], proposals.decode_proposal(proposals[2])))
+    again.save(again.add(three[2], proposals.decode_proposal(three[2])))
     assert path.read_bytes() == content
     assert (tmp_path / "jobs" / "000003.job").exists()

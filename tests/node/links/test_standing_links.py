@@ -17,8 +17,8 @@ from vertikal.node.links.standing_links import (
     MAX_CONTROL,
     NOTICE,
     RUN,
-    Exchange,
     Notice,
+    StandingLinks,
     short_name,
 )
 
@@ -56,30 +56,30 @@ def end(name):
         listens = f"127.0.0.1:{free_port()}" if one == "lender" else None
         members.append(Member(one, certificate.fingerprint, certificate.pem.decode(), listens))
     messages = []
-    exchange = Exchange(
+    links = StandingLinks(
         name,
         FederationFile.of(tuple(members)),
         credentials(name, NAMES),
         lambda sender, raw: messages.append((sender, raw)),
         lambda *_: None,
     )
-    return exchange, messages
+    return links, messages
 
 
 @pytest.fixture
 def bank():
-    exchange, messages = end("bank")
+    links, messages = end("bank")
     link = Link("lender", True)
-    exchange.link_up(link)
-    yield exchange, link, messages
-    exchange.stop()
+    links.link_up(link)
+    yield links, link, messages
+    links.stop()
 
 
 @pytest.fixture
 def lender():
-    exchange, _ = end("lender")
-    yield exchange
-    exchange.stop()
+    links, _ = end("lender")
+    yield links
+    links.stop()
 
 
 def parcel(kind, sender, receiver, body=b"x", run=b"12345678"):
@@ -91,27 +91,27 @@ def notice(party, up, session=b"s"):
 
 
 def test_parcels_reach_whom_they_are_for(bank):
-    exchange, link, messages = bank
+    links, link, messages = bank
     run = Heard()
-    exchange.attach(run)
-    exchange.arrived(parcel(CONTROL, "lender", "bank", b"hello"), link)
-    exchange.arrived(parcel(CONTROL, "shop", "bank", b"relayed"), link)
+    links.attach(run)
+    links.arrived(parcel(CONTROL, "lender", "bank", b"hello"), link)
+    links.arrived(parcel(CONTROL, "shop", "bank", b"relayed"), link)
     assert messages == [("lender", b"hello"), ("shop", b"relayed")]
-    exchange.arrived(parcel(RUN, "shop", "bank", b"packet"), link)
-    exchange.arrived(parcel(RUN, "shop", "bank", b"packet", run=b"another!"), link)
+    links.arrived(parcel(RUN, "shop", "bank", b"packet"), link)
+    links.arrived(parcel(RUN, "shop", "bank", b"packet", run=b"another!"), link)
     assert run.told == [("shop", b"packet")]
     with pytest.raises(MeshError, match="under way already"):
-        exchange.attach(run)
-    exchange.detach(run)
-    exchange.arrived(parcel(RUN, "shop", "bank", b"late"), link)
+        links.attach(run)
+    links.detach(run)
+    links.arrived(parcel(RUN, "shop", "bank", b"late"), link)
     assert len(run.told) == 1
 
 
 def test_a_run_hears_nobody_but_its_parties(bank):
-    exchange, link, _ = bank
+    links, link, _ = bank
     run = Heard(("lender", "bank"))
-    exchange.attach(run)
-    exchange.arrived(parcel(RUN, "shop", "bank"), link)
+    links.attach(run)
+    links.arrived(parcel(RUN, "shop", "bank"), link)
     assert run.told == []
 
 
@@ -130,9 +130,9 @@ def test_a_run_hears_nobody_but_its_parties(bank):
     ],
 )
 def test_nonsense_is_refused(bank, raw):
-    exchange, link, messages = bank
+    links, link, messages = bank
     with pytest.raises(WireError):
-        exchange.arrived(raw, link)
+        links.arrived(raw, link)
     assert messages == []
 
 
@@ -143,18 +143,18 @@ def test_nobody_speaks_in_anothers_name(lender):
 
 
 def test_the_relay_tells_who_is_there(bank):
-    exchange, link, _ = bank
+    links, link, _ = bank
     run = Heard()
-    exchange.attach(run)
-    exchange.arrived(notice("shop", True, b"one"), link)
-    assert exchange.is_up("shop")
-    exchange.arrived(notice("shop", False), link)
-    exchange.arrived(notice("shop", True, b"two"), link)
+    links.attach(run)
+    links.arrived(notice("shop", True, b"one"), link)
+    assert links.is_up("shop")
+    links.arrived(notice("shop", False), link)
+    links.arrived(notice("shop", True, b"two"), link)
     assert run.told == [("up", "shop"), ("down", "shop"), ("restarted", "shop")]
-    assert isinstance(exchange.restarted("lender"), PeerStopped)
-    exchange.link_down(link)
-    assert not exchange.is_up("shop")
-    assert not exchange.is_up("lender")
+    assert isinstance(links.restarted("lender"), PeerStopped)
+    links.link_down(link)
+    assert not links.is_up("shop")
+    assert not links.is_up("lender")
     assert run.told[-2:] == [("down", "lender"), ("down", "shop")]
 
 
@@ -172,11 +172,11 @@ def test_a_second_living_process_of_a_name_is_refused(lender):
 
 
 def test_a_peer_that_refused_is_dialled_again_and_its_words_are_kept(bank):
-    exchange, _, _ = bank
-    exchange.blame("lender", MeshError("bank: lender refused\nthis party"))
-    assert exchange.presence()["lender"].fault == "bank: lender refused this party"
-    exchange.link_up(Link("lender", True))
-    assert exchange.presence()["lender"].fault == ""
+    links, _, _ = bank
+    links.blame("lender", MeshError("bank: lender refused\nthis party"))
+    assert links.presence()["lender"].fault == "bank: lender refused this party"
+    links.link_up(Link("lender", True))
+    assert links.presence()["lender"].fault == ""
 
 
 def test_control_messages_are_bounded(bank):
@@ -185,25 +185,25 @@ def test_control_messages_are_bounded(bank):
 
 
 def test_nothing_is_sent_to_who_is_not_in_the_federation_any_more(bank):
-    exchange, link, _ = bank
-    exchange.tell("zoe", b"x")
+    links, link, _ = bank
+    links.tell("zoe", b"x")
     assert not link.outbox._urgent
-    exchange.tell("shop", b"x")
+    links.tell("shop", b"x")
     assert len(link.outbox._urgent) == 1
 
 
-def overtaken(exchange, monkeypatch, new):
+def overtaken(links, monkeypatch, new):
     """Another thread is quicker between the end of a link and the word of it."""
-    present = exchange._present
+    present = links._present
 
     def late(*arguments, **options):
-        monkeypatch.setattr(exchange, "_present", present)
-        exchange.link_up(new)
-        if new.peer == exchange.relay:
-            exchange.arrived(notice("shop", True), new)
+        monkeypatch.setattr(links, "_present", present)
+        links.link_up(new)
+        if new.peer == links.relay:
+            links.arrived(notice("shop", True), new)
         present(*arguments, **options)
 
-    monkeypatch.setattr(exchange, "_present", late)
+    monkeypatch.setattr(links, "_present", late)
 
 
 def test_the_end_of_an_old_link_that_is_told_late_does_not_hide_the_new_one(lender, monkeypatch):
@@ -223,9 +223,9 @@ def test_the_end_of_an_old_link_that_is_told_late_does_not_hide_the_new_one(lend
 
 
 def test_nor_does_it_hide_those_behind_the_relay(bank, monkeypatch):
-    exchange, old, _ = bank
-    exchange.arrived(notice("shop", True), old)
-    overtaken(exchange, monkeypatch, Link("lender", True))
-    exchange.link_down(old)
-    assert exchange.is_up("lender")
-    assert exchange.is_up("shop")
+    links, old, _ = bank
+    links.arrived(notice("shop", True), old)
+    overtaken(links, monkeypatch, Link("lender", True))
+    links.link_down(old)
+    assert links.is_up("lender")
+    assert links.is_up("shop")

@@ -17,38 +17,38 @@ from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
 from vertikal.node.predictions import model_cache
-from vertikal.node.predictions.model_cache import Model, Shelf
-from vertikal.node.storage.party_home import Site
+from vertikal.node.predictions.model_cache import Model, ModelCache
+from vertikal.node.storage.party_home import PartyHome
 
 
 @pytest.fixture
-def site(tmp_path):
+def home(tmp_path):
     lay_out(tmp_path, rows=30)
-    one = Site(tmp_path / "bank" / "party.toml")
+    one = PartyHome(tmp_path / "bank" / "party.toml")
     yield one
     one.close()
 
 
 @pytest.fixture
-def model(site):
+def model(home):
     """A model of the bank's table; of its shard only the columns are there."""
-    job = Job.load(site.folder.parent / "lender" / "credit.toml")
+    job = Job.load(home.folder.parent / "lender" / "credit.toml")
     proposal = Proposal("credit", job, "lender", 0.0, "1", 30, "")
-    columns = offered(site.file, proposal)[1]
-    preparation = learn(open_table(site, proposal), columns)[0]
+    columns = offered(home.file, proposal)[1]
+    preparation = learn(open_table(home, proposal), columns)[0]
     record = SimpleNamespace(proposal=proposal, digest="f" * 64)
     return Model(record, None, SimpleNamespace(columns=preparation.titles), preparation)
 
 
-def test_a_table_without_rows_is_refused(site, model):
-    table = site.folder / "people.csv"
+def test_a_table_without_rows_is_refused(home, model):
+    table = home.folder / "people.csv"
     table.write_text(table.read_text().splitlines()[0] + "\n")
     with pytest.raises(InputError, match=r"table of bank: 'people.csv' has no rows"):
-        Shelf(site).rows(model)
+        ModelCache(home).rows(model)
 
 
-def test_a_request_uses_one_reading_of_its_table(site, model):
-    at_hand, table = Shelf(site), site.folder / "people.csv"
+def test_a_request_uses_one_reading_of_its_table(home, model):
+    at_hand, table = ModelCache(home), home.folder / "people.csv"
     rows = at_hand.rows(model)
     before = rows.table(model, ("1001",)).block(slice(None))
     titles, *lines = table.read_text().splitlines(keepends=True)
@@ -69,26 +69,26 @@ def after_each_reading(monkeypatch, act):
     monkeypatch.setattr(Source, "blocks", blocks)
 
 
-def test_a_file_replaced_while_it_is_read(site, model, monkeypatch):
-    table, fresh = site.folder / "people.csv", site.folder / "fresh.csv"
-    before = Shelf(site).rows(model).table(model, ("1001", "1002")).block(slice(None))
+def test_a_file_replaced_while_it_is_read(home, model, monkeypatch):
+    table, fresh = home.folder / "people.csv", home.folder / "fresh.csv"
+    before = ModelCache(home).rows(model).table(model, ("1001", "1002")).block(slice(None))
     titles, *lines = table.read_text().splitlines()
     fresh.write_text("\n".join([titles, *reversed(lines)]))
     after_each_reading(monkeypatch, lambda: fresh.exists() and fresh.rename(table))
-    rows = Shelf(site).rows(model)
+    rows = ModelCache(home).rows(model)
     assert (rows.table(model, ("1001", "1002")).block(slice(None)) == before).all()
     assert next(iter(rows.places)) == lines[-1].split(",")[0].encode()
 
 
-def test_a_file_that_never_stands_still_is_refused(site, model, monkeypatch):
+def test_a_file_that_never_stands_still_is_refused(home, model, monkeypatch):
     times = iter(range(100))
-    after_each_reading(monkeypatch, lambda: os.utime(site.folder / "people.csv", (0, next(times))))
+    after_each_reading(monkeypatch, lambda: os.utime(home.folder / "people.csv", (0, next(times))))
     with pytest.raises(InputError, match="table of bank changes while it is read"):
-        Shelf(site).rows(model)
+        ModelCache(home).rows(model)
 
 
-def test_a_file_of_the_same_size_and_time_in_the_place_of_another(site, model):
-    at_hand, table, fresh = Shelf(site), site.folder / "people.csv", site.folder / "fresh.csv"
+def test_a_file_of_the_same_size_and_time_in_the_place_of_another(home, model):
+    at_hand, table, fresh = ModelCache(home), home.folder / "people.csv", home.folder / "fresh.csv"
     old = at_hand.rows(model)
     titles, *lines = table.read_text().splitlines(keepends=True)
     fresh.write_text("".join([titles, *reversed(lines)]))
@@ -98,7 +98,7 @@ def test_a_file_of_the_same_size_and_time_in_the_place_of_another(site, model):
     assert list(at_hand.rows(model).places) == list(reversed(old.places))
 
 
-def test_who_waits_for_a_table_for_too_long_is_told(site, model, monkeypatch):
+def test_who_waits_for_a_table_for_too_long_is_told(home, model, monkeypatch):
     """And nobody else waits for it: a database that hangs holds up its own models only."""
     reading, finish = threading.Event(), threading.Event()
     real = model_cache._read
@@ -110,7 +110,7 @@ def test_who_waits_for_a_table_for_too_long_is_told(site, model, monkeypatch):
 
     monkeypatch.setattr(model_cache, "PATIENCE", 0.01)
     monkeypatch.setattr(model_cache, "_read", read)
-    shared = Shelf(site)
+    shared = ModelCache(home)
     first = threading.Thread(target=shared.rows, args=(model,))
     first.start()
     try:

@@ -12,7 +12,7 @@ from tests.node.services import trio
 from tests.organisations import DEGRADED, RULE, lay_out, until, write_job
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped
 from vertikal.node.predictions import model_cache, prediction
-from vertikal.node.predictions.keyed_lock import Turns
+from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.predictions.prediction import Session
 from vertikal.node.storage.audit_log import read
 
@@ -41,15 +41,15 @@ def test_an_error_of_any_kind_ends_a_session_for_all(trained, monkeypatch):
             lender.predict("credit", IDS, None, None)
     assert IDS[0] not in str(told.value)
     until(lambda: not bank.predictions._serving, "the session has ended")
-    assert not bank.exchange._runs
-    refused = [one for one in read(bank.site.store / "audit.log") if one.event == "refused"]
+    assert not bank.links._runs
+    refused = [one for one in read(bank.home.store / "audit.log") if one.event == "refused"]
     assert str(refused[-1].facts["words"]).startswith("ValueError in test_sessions.py, line ")
     assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
 
 
 def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatch):
     """The row was said to be known: a score marked ok is never made with training means."""
-    lender, table = trained["lender"], Path(trained["bank"].site.folder, "people.csv")
+    lender, table = trained["lender"], Path(trained["bank"].home.folder, "people.csv")
     before = lender.predict("credit", IDS, None, None)
     real = Session._choose
 
@@ -88,7 +88,7 @@ def test_models_share_a_table_in_memory_and_let_it_go_with_the_last(trained, mon
         lender.predict("credit", IDS, None, version)
     at_hand = bank.predictions._shelf
     assert (len(at_hand._held), len(at_hand._rows)) == (2, 1)
-    bank.site.models.delete("credit", 1)
+    bank.home.models.delete("credit", 1)
     until(lambda: len(at_hand._held) == 1, "the deleted one is gone")
     assert len(at_hand._rows) == 1
     monkeypatch.setattr(model_cache, "KEEP", 0.0)
@@ -110,7 +110,7 @@ def test_a_model_that_waits_for_a_party_holds_up_no_other(trained, monkeypatch):
         return real(self, ids, degraded)
 
     monkeypatch.setattr(Session, "ask", ask)
-    monkeypatch.setattr(lender.predictions, "_turns", Turns(0.01))
+    monkeypatch.setattr(lender.predictions, "_turns", KeyedLock(0.01))
     first = threading.Thread(target=lender.predict, args=("credit", IDS, None, 1))
     first.start()
     try:
@@ -142,14 +142,14 @@ def test_a_service_that_stops_breaks_off_a_first_contact(trained, monkeypatch):
     assert time.monotonic() - began < 15
     assert "its service was stopped" in failures[0]
     assert not lender.predictions._all
-    assert not lender.exchange._runs
+    assert not lender.links._runs
     with pytest.raises(PeerStopped, match="lender: its service was stopped"):
         lender.predict("credit", IDS, None, None)
 
 
 def test_a_party_without_the_model_says_so_also_before_it_is_met(trained, monkeypatch):
     lender, bank = trained["lender"], trained["bank"]
-    bank.site.models.delete("credit")
+    bank.home.models.delete("credit")
 
     def late(record, name):
         opened(record, name)
@@ -163,19 +163,19 @@ def test_a_party_without_the_model_says_so_also_before_it_is_met(trained, monkey
 
 def sent(service):
     """The lines of the audit log that say what left a party in predictions."""
-    lines = read(service.site.store / "audit.log")
+    lines = read(service.home.store / "audit.log")
     return [one for one in lines if one.event == "sent" and one.facts["what"] == "predictions"]
 
 
 def test_the_leader_ends_a_session_that_lies_idle(trained, monkeypatch):
     lender, bank = trained["lender"], trained["bank"]
     lender.predict("credit", IDS, None, None)
-    assert lender.exchange._runs
+    assert lender.links._runs
     monkeypatch.setattr(prediction, "IDLE", 0.0)
     until(lambda: sent(lender) and sent(bank), "both have noted what they sent")
     until(lambda: not bank.predictions._all, "the bank has ended it too")
     assert not lender.predictions._led
-    until(lambda: not lender.exchange._runs, "the mesh is gone")
+    until(lambda: not lender.links._runs, "the mesh is gone")
     assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
 
 

@@ -91,7 +91,7 @@ def forgetful(monkeypatch):
 
 
 def lender_shard(world):
-    return world["lender"].site.models.load("credit", Shard).shard
+    return world["lender"].home.models.load("credit", Shard).shard
 
 
 def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
@@ -173,13 +173,13 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
     world.done(digest)
     until(lambda: not any(world[name].run_of(world.record(name, digest)) for name in NAMES), "ends")
     lender, bank = world["lender"], world["bank"]
-    lender.site.models.delete("credit")
+    lender.home.models.delete("credit")
     record = world.record("lender", digest)
     record.done = record.settled = False
     before = opened.passes
     until(lambda: any("has finished this job" in line for line in world.said["bank"]), "refuses")
     assert opened.passes == before
-    assert bank.site.model_of(digest) is not None
+    assert bank.home.model_of(digest) is not None
     lender.answer({"command": "cancel", "number": record.number})
 
 
@@ -191,7 +191,7 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     real = party_run._stage
 
     def stage(bench):
-        if bench.site.me == "lender" and bench.record.attempt > 1:
+        if bench.home.me == "lender" and bench.record.attempt > 1:
             path = world.root / "lender" / "people.csv"
             lines = path.read_text().splitlines()
             path.write_text("\n".join(line for line in lines if not line.startswith("1003,")))
@@ -201,9 +201,9 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     monkeypatch.setattr(party_run, "_stage", stage)
     real_digest = party_run.table_digest
 
-    def as_approved(site, *arguments):
-        real_digest(site, *arguments)
-        return _table(world, site)
+    def as_approved(home, *arguments):
+        real_digest(home, *arguments)
+        return _table(world, home)
 
     monkeypatch.setattr(party_run, "table_digest", as_approved)
     world.wait("bank", digest, lambda one: one.final, "stops")
@@ -212,8 +212,8 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     assert any("the common rows are not those of an earlier run of this job" in w for w in said)
 
 
-def _table(world, site):
-    return next(record.table for record in world[site.me].book.all())
+def _table(world, home):
+    return next(record.table for record in world[home.me].book.all())
 
 
 def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
     real, forgot = party_run._stage, []
 
     def stage(bench):
-        if bench.site.me == "bank" and bench.record.attempt == 2:
+        if bench.home.me == "bank" and bench.record.attempt == 2:
             (bench.checkpoints.folder / SECRET).unlink()
         return real(bench)
 
@@ -264,10 +264,10 @@ def test_shards_of_two_runs_are_no_model(world, monkeypatch):
     monkeypatch.setattr(ModelStore, "save", save)
     digest = world.submit().digest
     world.done(digest)
-    attempts = {name: world[name].site.model_of(digest).facts["attempt"] for name in NAMES}
+    attempts = {name: world[name].home.model_of(digest).facts["attempt"] for name in NAMES}
     assert len(set(attempts.values())) == 1
     shares = [
-        world[name].site.models.load("credit", Shard).shard.coefficient_share
+        world[name].home.models.load("credit", Shard).shard.coefficient_share
         for name in ("lender", "bank")
     ]
     total = (shares[0] + shares[1]).view(np.int64)
@@ -357,7 +357,7 @@ def test_a_budget_that_allows_no_other_run_says_so(tmp_path, monkeypatch):
         assert (
             "this job (1 earlier runs of it are charged) would" in world.record(who, digest).words
         )
-        assert not any(world[name].site.model_of(digest) for name in NAMES)
+        assert not any(world[name].home.model_of(digest) for name in NAMES)
     assert [len(entries(tmp_path, name)) for name in NAMES] == [1, 1, 1]
 
 
@@ -396,7 +396,7 @@ def test_an_alignment_that_ends_half_way_is_in_every_log(tmp_path):
             world.wait(name, digest, lambda one: one.final, "stops")
         assert "60 ids are common" in world.record("lender", digest).words
         for name in NAMES:
-            lines = list(read(world[name].site.store / "audit.log"))
+            lines = list(read(world[name].home.store / "audit.log"))
             begun = [line for line in lines if line.event == "alignment begins"]
             assert [line.facts["words"] for line in begun] == ["attempt 1, 100 own rows"]
             assert not [line for line in lines if line.event == "aligned"]

@@ -78,7 +78,7 @@ def test_two_jobs_at_once_and_the_same_one_twice(world):
     third = world.submit().digest
     assert third != second
     world.done(third)
-    assert world["bank"].site.models.show("credit").version == 2
+    assert world["bank"].home.models.show("credit").version == 2
 
 
 def test_a_table_that_changed_after_its_owner_approved(tmp_path):
@@ -97,7 +97,7 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
             # The others are not told anything about the table.
             assert record.final.words == "bank cannot go on; its owner knows why"
         assert "has changed since bank approved" in world.record("bank", digest).words
-        assert all(world[name].site.model_of(digest) is None for name in NAMES)
+        assert all(world[name].home.model_of(digest) is None for name in NAMES)
 
 
 @pytest.mark.parametrize("late", ["_align", "_labels"])
@@ -108,13 +108,13 @@ def test_a_table_that_changes_during_a_run(world, monkeypatch, late):
 
     def stage(bench, *arguments):
         found = real(bench, *arguments)
-        if bench.site.me == "bank":
+        if bench.home.me == "bank":
             title, *lines = table.read_text().splitlines()
             table.write_text("\n".join([title, *reversed(lines)]))
         return found
 
     def learns(bench, *arguments):
-        learned.append(bench.site.me)
+        learned.append(bench.home.me)
         learn(bench, *arguments)
 
     monkeypatch.setattr(party_run, late, stage)
@@ -150,8 +150,8 @@ def test_a_peer_on_another_version_is_named_and_waited_for(world, monkeypatch):
     shop = world["shop"]
 
     def old(name):
-        keys = shop.site.keys
-        shop.exchange.tell(name, pack("shop", name, Beat("0.0.9", time.time()), keys))
+        keys = shop.home.keys
+        shop.links.tell(name, pack("shop", name, Beat("0.0.9", time.time()), keys))
 
     digest = world.submit().digest
     record = world.record("lender", digest)
@@ -169,18 +169,18 @@ def test_clocks_apart(world):
     job = Job.load(world.root / "lender" / "credit.toml")
     ahead = Proposal("x", job, "lender", time.time() + 4000, "0.1.0", 1, "n")
     raw = msgspec.msgpack.encode(ahead)
-    signed = Signed(raw, world["lender"].site.keys.sign(b"vertikal proposal\0" + raw))
+    signed = Signed(raw, world["lender"].home.keys.sign(b"vertikal proposal\0" + raw))
     world["lender"].council.tell("bank", Asked(signed))
     until(lambda: any("clocks of lender and bank" in line for line in world.said["bank"]), "said")
     assert world["bank"].book.find(signed.digest) is None
     old = msgspec.structs.replace(ahead, submitted=time.time() - 40 * 86400)
     with pytest.raises(InputError, match="submitted 40 days ago; submit it again"):
         proposals.check_age(old, "bank")
-    keys = world["shop"].site.keys
+    keys = world["shop"].home.keys
 
     def told():
         late = Beat("0.1.0", time.time() - 1000)
-        world["shop"].exchange.tell("lender", pack("shop", "lender", late, keys))
+        world["shop"].links.tell("lender", pack("shop", "lender", late, keys))
         peers = world["lender"].answer({"command": "peers"})
         return any("1000 s behind" in fault for one in peers for fault in one["faults"])
 
@@ -283,7 +283,7 @@ def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
     for name in NAMES:
         store = Path(world.root, name, "store")
         found += [path for path in (store, *store.rglob("*")) if path.lstat().st_mode & 0o077]
-        secret = world[name].site.models.load("credit", Shard, None).shard.seed
+        secret = world[name].home.models.load("credit", Shard, None).shard.seed
         said = "\n".join(world.said[name]) + (store / "audit.log").read_text()
         key = (world.root / name / f"{name}.key").read_text().splitlines()[1]
         assert secret.hex() not in said

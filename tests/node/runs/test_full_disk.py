@@ -51,14 +51,14 @@ def disk(monkeypatch, quick_beats):
 
 
 def shards(world):
-    found = {name: world[name].site.models.load("credit", Shard).shard for name in NAMES}
+    found = {name: world[name].home.models.load("credit", Shard).shard for name in NAMES}
     assert all(one.seed for one in found.values())
     return found["lender"].coefficients.tobytes(), [found[name].seed for name in NAMES]
 
 
 def versions(world, name):
     """The versions of the model in a party's store, each whole, and nothing beside them."""
-    models = world[name].site.models
+    models = world[name].home.models
     there = [one.version for one in models.versions()]
     for number in there:
         models.load("credit", Shard, number)
@@ -158,7 +158,7 @@ def test_a_full_disk_while_predicting_is_told_without_a_path(world, disk):
     ):
         lender.predict("credit", ("1000",), None, None)
     disk.full = ""
-    until(lambda: not world["bank"].site.room.full, "room")
+    until(lambda: not world["bank"].home.room.full, "room")
     until(lambda: not lender.council.beats["bank"][0].full, "told")
     assert lender.predict("credit", ("1000",), None, None)[0]["status"] == "ok"
 

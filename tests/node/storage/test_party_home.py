@@ -13,7 +13,7 @@ from tests.organisations import RULE, lay_out, write_job
 from vertikal.errors import InputError
 from vertikal.node import service
 from vertikal.node.storage import audit_log
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 from vertikal.secure.keys.identity import Identity
 
 
@@ -23,34 +23,34 @@ def test_a_key_under_a_passphrase(tmp_path):
     files = folder / "bank.key", folder / "bank.crt"
     Identity.load(*files).save(*files, b"correct horse")
     with pytest.raises(InputError, match="give it in VERTIKAL_PASSPHRASE"):
-        Site(folder / "party.toml")
-    site = Site(folder / "party.toml", b"correct horse")
-    site.close()
+        PartyHome(folder / "party.toml")
+    home = PartyHome(folder / "party.toml", b"correct horse")
+    home.close()
     # Whose certificate it is, is compared too.
     text = (folder / "party.toml").read_text().replace('name = "bank"', 'name = "shop"')
     (folder / "other.toml").write_text(text)
     with pytest.raises(InputError, match="certificate must be that of 'shop', got 'bank'"):
-        Site(folder / "other.toml", b"correct horse")
+        PartyHome(folder / "other.toml", b"correct horse")
 
 
 def test_a_store_that_others_can_enter_is_refused(tmp_path):
     lay_out(tmp_path, rows=30)
     (tmp_path / "bank" / "store").mkdir(mode=0o755)
     with pytest.raises(InputError, match="must be open to its owner only, got mode 755"):
-        Site(tmp_path / "bank" / "party.toml")
+        PartyHome(tmp_path / "bank" / "party.toml")
 
 
 def test_a_damaged_model_stops_no_job_and_is_noted_once(tmp_path):
     lay_out(tmp_path, rows=30)
-    site = Site(tmp_path / "bank" / "party.toml")
+    home = PartyHome(tmp_path / "bank" / "party.toml")
     for job in ("one", "two"):
-        site.models.save("credit", shard_of(8), facts={"job": job})
-    (site.store / "models" / "credit" / "1" / "manifest.json").write_bytes(b"")
-    assert [site.model_of("two").version, site.model_of("one")] == [2, None]
-    noted = [line.facts["words"] for line in audit_log.read(site.store / "audit.log")]
+        home.models.save("credit", shard_of(8), facts={"job": job})
+    (home.store / "models" / "credit" / "1" / "manifest.json").write_bytes(b"")
+    assert [home.model_of("two").version, home.model_of("one")] == [2, None]
+    noted = [line.facts["words"] for line in audit_log.read(home.store / "audit.log")]
     assert len(noted) == 1
     assert noted[0].startswith("model 'credit', version 1: manifest.json cannot be read")
-    site.close()
+    home.close()
 
 
 def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):
@@ -72,6 +72,6 @@ def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):
     with trio(tmp_path) as world:
         digest = world.submit().digest
         world.done(digest)
-        assert world["bank"].site.model_of(digest).facts["rows"] == 60
+        assert world["bank"].home.model_of(digest).facts["rows"] == 60
         scores = world["lender"].predict("credit", ("1001", "1002"), None, None)
         assert [one["status"] for one in scores] == ["ok", "ok"]

@@ -10,29 +10,29 @@ import threading
 import time
 from collections.abc import Callable
 
-from vertikal.errors import InputError, VertikalError
+from vertikal.errors import InputError, PeerVisibleError, VertikalError
 from vertikal.files import DiskFull
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.approval.policy import standing_rule
-from vertikal.node.peer_message import Told, public_words
-from vertikal.node.storage.party_home import Site
+from vertikal.node.peer_message import peer_message
+from vertikal.node.storage.party_home import PartyHome
 
 DAY = 86400.0
 BY_RULE = "by a standing rule"
 
 
-class Considering:
+class AutomaticApproval:
     """Rejects what the policy forbids, and approves what a standing rule allows."""
 
     def __init__(
         self,
-        site: Site,
+        home: PartyHome,
         book: JobBook,
         approve: Callable[[Record, str], None],
         reject: Callable[[Record, str], None],
         say: Callable[[str], None],
     ) -> None:
-        self._site = site
+        self._home = home
         self._book = book
         self._approve = approve
         self._reject = reject
@@ -60,18 +60,18 @@ class Considering:
             except Exception as error:
                 # It stays open: its owner can decide, and a later start considers it again.
                 if isinstance(error, DiskFull):
-                    self._site.room.full = True
+                    self._home.room.full = True
                 kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
                 self._say(f"job {record.number} could not be considered: {kind}{error}")
 
     def _is_undecided(self, record: Record) -> bool:
-        return record.open and not record.verdict(self._site.me)
+        return record.open and not record.verdict(self._home.me)
 
     def _weigh(self, record: Record) -> None:
         try:
-            self._site.check_policy(record.proposal)
-            columns = self._site.columns(record.proposal)
-            rule = standing_rule(self._site.file, record.proposal, columns, self._by_rule())
+            self._home.check_policy(record.proposal)
+            columns = self._home.columns(record.proposal)
+            rule = standing_rule(self._home.file, record.proposal, columns, self._by_rule())
             if rule is not None:
                 self._approve(record, BY_RULE)
         except DiskFull:
@@ -79,8 +79,8 @@ class Considering:
         except InputError as error:
             with self._book.lock:
                 # What says something about the table is for its owner.
-                record.words = "" if isinstance(error, Told) else str(error)
-                self._reject(record, public_words(self._site.me, error))
+                record.words = "" if isinstance(error, PeerVisibleError) else str(error)
+                self._reject(record, peer_message(self._home.me, error))
 
     def _by_rule(self) -> int:
         """Jobs that were approved by rule in the last 24 hours, whatever became of them."""

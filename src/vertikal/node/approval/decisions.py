@@ -19,16 +19,16 @@ from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.files import DiskFull
 from vertikal.mesh.wire import MAX_NAME
 from vertikal.node.approval import proposals
-from vertikal.node.approval.automatic_approval import BY_RULE, Considering
+from vertikal.node.approval.automatic_approval import BY_RULE, AutomaticApproval
 from vertikal.node.approval.job_records import JobBook, Record
-from vertikal.node.approval.offers import Seen, look_at
+from vertikal.node.approval.offers import TableSummary, summarise_table
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.heartbeats import Joining, cut
 from vertikal.node.links.messages import Answered, Asked, Beat, Begin, JobNews, Message, pack
-from vertikal.node.links.standing_links import MAX_CONTROL, Exchange
+from vertikal.node.links.standing_links import MAX_CONTROL, StandingLinks
 from vertikal.node.printable import printable
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 from vertikal.version import __version__
 
 FRESH = 5.0
@@ -48,41 +48,41 @@ class Council:
 
     def __init__(
         self,
-        site: Site,
+        home: PartyHome,
         book: JobBook,
         is_running: Callable[[str], bool],
         begin: Callable[[Record], None],
         say: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
-        self._site = site
+        self._home = home
         self._book = book
         self._is_running = is_running
         self._begin = begin
         self._say = say
         self._wake = wake
-        self._considering = Considering(site, book, self._approve, self._reject, say)
+        self._considering = AutomaticApproval(home, book, self._approve, self._reject, say)
         self._refused: set[str] = set()
         self._begun: dict[str, float] = {}
         self._joining = Joining()
         self._told: dict[str, dict[str, JobNews]] = {}
         self.beats: dict[str, tuple[Beat, float, float]] = {}
         """By peer: its last beat, when it came by the steady clock, and its clock's lead."""
-        self.exchange: Exchange
+        self.links: StandingLinks
 
     # What the owner asks for.
 
     def submit(self, name: str, job: Job) -> Record:
         """Submit a job as its leader; by submitting, this party approves."""
-        site = self._site
+        home = self._home
         for record in self._book.all():
             if (record.proposal.name, record.proposal.job) == (name, job) and record.open:
                 raise InputError(
-                    f"this job is job {record.number} already ({record.state(site.me)}); "
+                    f"this job is job {record.number} already ({record.state(home.me)}); "
                     f"`vertikal job cancel {record.number}` would end it"
                 )
         seen = self.look(job, name)
-        signed = proposals.propose(name, job, site.me, seen.rows, site.keys)
+        signed = proposals.propose(name, job, home.me, seen.rows, home.keys)
         if len(signed.raw) > MOST_JOB:
             raise InputError(
                 f"job: it would take {len(signed.raw)} bytes to send, at most {MOST_JOB} are "
@@ -93,23 +93,23 @@ class Council:
             self._decide(record, APPROVE, "", seen)
         return record
 
-    def look(self, job: Job, name: str = "plan") -> Seen:
+    def look(self, job: Job, name: str = "plan") -> TableSummary:
         """This party's own table of a job that it may submit.
 
         What does not fit its own file is refused here, before anybody hears of the job.
         """
-        site = self._site
+        home = self._home
         proposals.check_name(name)
         job.check()
         job.check_for_services()
-        if job.leader != site.me:
+        if job.leader != home.me:
             raise InputError(
-                f"a job is submitted by its first label party, {job.leader!r}, got {site.me!r}"
+                f"a job is submitted by its first label party, {job.leader!r}, got {home.me!r}"
             )
-        proposals.check_members(job, site.federation.names)
-        draft = Proposal(name, job, site.me, time.time(), __version__, 0, "")
-        site.check_policy(draft)
-        return look_at(site, draft)
+        proposals.check_members(job, home.federation.names)
+        draft = Proposal(name, job, home.me, time.time(), __version__, 0, "")
+        home.check_policy(draft)
+        return summarise_table(home, draft)
 
     def approve(self, number: int) -> Record:
         """Approve exactly this job; from now on a run of it may read this party's table."""
@@ -126,7 +126,7 @@ class Council:
         """End a job, whoever submitted it."""
         record = self._book.numbered(number)
         if not self.alive(record):
-            raise InputError(f"job {number} has ended already: {record.state(self._site.me)}")
+            raise InputError(f"job {number} has ended already: {record.state(self._home.me)}")
         self._decide(record, CANCEL, words)
         return record
 
@@ -154,7 +154,7 @@ class Council:
 
     @property
     def me(self) -> str:
-        return self._site.me
+        return self._home.me
 
     def news(self, peer: str, record: Record) -> JobNews | None:
         """What a peer said last about a job."""
@@ -167,21 +167,23 @@ class Council:
         return record
 
     def _approve(self, record: Record, words: str = "") -> None:
-        self._site.check_policy(record.proposal)
-        self._decide(record, APPROVE, words, look_at(self._site, record.proposal))
+        self._home.check_policy(record.proposal)
+        self._decide(record, APPROVE, words, summarise_table(self._home, record.proposal))
 
     def _reject(self, record: Record, words: str) -> None:
         self._decide(record, REJECT, words)
 
-    def _decide(self, record: Record, verdict: str, words: str, seen: Seen | None = None) -> None:
-        signed = proposals.decide(record.digest, self.me, verdict, words, self._site.keys)
+    def _decide(
+        self, record: Record, verdict: str, words: str, seen: TableSummary | None = None
+    ) -> None:
+        signed = proposals.decide(record.digest, self.me, verdict, words, self._home.keys)
         with self._book.changing(record):
             if seen is not None:
                 record.columns, record.table = seen.columns, seen.digest
-            news = record.add(signed, proposals.read_decision(signed, self._site.keys))
+            news = record.add(signed, proposals.read_decision(signed, self._home.keys))
             if news and (verdict, words) == (APPROVE, BY_RULE):
                 record.by_rule = time.time()
-        self._site.note(verdict, record, words)
+        self._home.note(verdict, record, words)
         self._say(f"job {record.number}: {record.state(self.me)}")
         for name in record.proposal.job.names:
             if name != self.me:
@@ -210,12 +212,12 @@ class Council:
         if self._book.find(digest) is not None or digest in self._refused:
             return
         try:
-            members = self._site.federation.names
-            proposal = proposals.read_proposal(signed, self.me, members, self._site.keys)
+            members = self._home.federation.names
+            proposal = proposals.read_proposal(signed, self.me, members, self._home.keys)
             proposals.check_age(proposal, self.me)
         except (InputError, IdentityError) as error:
             self._refused.add(digest)
-            self._site.note_refusal(sender, f"job {digest[:12]}: {error}")
+            self._home.note_refusal(sender, f"job {digest[:12]}: {error}")
             self._say(f"refused a job that {sender} sent: {error}")
             return
         with self._book.lock:
@@ -224,15 +226,15 @@ class Council:
             record = self._book.add(signed, proposal)
             with self._book.changing(record):
                 pass
-        self._site.note("asked", record, f"by {proposal.submitter}")
+        self._home.note("asked", record, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         self._considering.begin([record])
 
     def _on_answered(self, sender: str, signed: Signed) -> None:
         try:
-            decision = proposals.read_decision(signed, self._site.keys)
+            decision = proposals.read_decision(signed, self._home.keys)
         except VertikalError as error:
-            self._site.note_refusal(sender, str(error))
+            self._home.note_refusal(sender, str(error))
             return
         with self._book.lock:
             record = self._book.find(decision.digest)
@@ -240,7 +242,7 @@ class Council:
                 return
             with self._book.changing(record):
                 record.add(signed, decision)
-        self._site.note(f"{decision.verdict} of {decision.party}", record, decision.words)
+        self._home.note(f"{decision.verdict} of {decision.party}", record, decision.words)
         words = f": {decision.words}" if decision.words else ""
         self._say(f"job {record.number}: {decision.verdict} by {decision.party}{words}")
         if record.leads(self.me):
@@ -251,7 +253,7 @@ class Council:
     def _on_begin(self, sender: str, message: Begin) -> None:
         record = self._book.find(message.digest)
         if record is None or sender != record.proposal.job.leader:
-            self._site.note_refusal(sender, f"a run of job {message.digest[:12]} it may not begin")
+            self._home.note_refusal(sender, f"a run of job {message.digest[:12]} it may not begin")
             return
         self.try_begin(record, message.attempt)
 
@@ -262,8 +264,8 @@ class Council:
             if not fit or self._is_running(record.digest):
                 return
             try:
-                self._site.check_policy(record.proposal)
-                if attempt > self._site.policy.most_attempts:
+                self._home.check_policy(record.proposal)
+                if attempt > self._home.policy.most_attempts:
                     raise InputError(f"{self.me} takes part in no more runs of this job")
             except InputError as error:
                 self.stop(record, str(error), str(error))
@@ -276,10 +278,10 @@ class Council:
 
     def beat(self) -> None:
         """Tell every peer what this party knows, and begin what can begin."""
-        was_full, full = self._site.room.full, not self._site.has_room()
+        was_full, full = self._home.room.full, not self._home.has_room()
         if was_full and not full:
             self.take_up()
-        for name, one in self.exchange.presence().items():
+        for name, one in self.links.presence().items():
             if one.up:
                 try:
                     for part in cut(Beat(__version__, time.time(), self._news_for(name), full)):
@@ -357,8 +359,8 @@ class Council:
 
     def missing(self, record: Record) -> list[str]:
         """Why a run cannot begin now, one line per party that is not there or does not fit."""
-        found = [f"the disk of {self.me}'s own store is full"] if self._site.room.full else []
-        presence = self.exchange.presence()
+        found = [f"the disk of {self.me}'s own store is full"] if self._home.room.full else []
+        presence = self.links.presence()
         for name in record.proposal.job.names:
             if name == self.me:
                 continue
@@ -389,4 +391,4 @@ class Council:
 
     def tell(self, name: str, message: Message) -> None:
         """Send a message to a peer, signed; lost if there is no link."""
-        self.exchange.tell(name, pack(self.me, name, message, self._site.keys))
+        self.links.tell(name, pack(self.me, name, message, self._home.keys))

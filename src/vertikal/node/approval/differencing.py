@@ -16,7 +16,7 @@ from pathlib import Path
 from vertikal.errors import InputError
 from vertikal.files import private_folder, write_new, write_whole
 from vertikal.node.approval.job_records import Record
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 
 _MARK = 8
 
@@ -25,29 +25,29 @@ _ALONE = threading.Lock()
 """Two runs at once must not both look at the earlier intersections before either is one of them."""
 
 
-def check_difference(site: Site, record: Record, ids: Iterable[bytes]) -> None:
+def check_difference(home: PartyHome, record: Record, ids: Iterable[bytes]) -> None:
     """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
-    folder = private_folder(site.store / "intersections")
+    folder = private_folder(home.store / "intersections")
     with _ALONE:
         key = _key(folder)
         marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
-        table = str(record.proposal.job.parties[site.me].table)
+        table = str(record.proposal.job.parties[home.me].table)
         close = least_difference(folder, table, record.digest, marks)
-        if close is not None and 0 < close < site.policy.least_difference:
-            _flag(site, record, close)
+        if close is not None and 0 < close < home.policy.least_difference:
+            _flag(home, record, close)
         path = folder / f"{_title(table)}-{record.digest[:16]}"
         write_whole(path, b"".join(sorted(marks)))
 
 
-def _flag(site: Site, record: Record, close: int) -> None:
+def _flag(home: PartyHome, record: Record, close: int) -> None:
     words = (
         f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
-        f"than the {site.policy.least_difference} of your policy; two such models together "
+        f"than the {home.policy.least_difference} of your policy; two such models together "
         "tell about these few people"
     )
-    site.note("flagged", record, words)
+    home.note("flagged", record, words)
     record.words = words
-    if site.policy.differencing == "refuse":
+    if home.policy.differencing == "refuse":
         raise InputError(words)
 
 

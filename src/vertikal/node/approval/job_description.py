@@ -116,7 +116,7 @@ def describe(service: Service, record: Record) -> str:
 
 def _ids(service: Service, record: Record) -> list[str]:
     job = record.proposal.job
-    most = service.site.policy.predictions_per_day
+    most = service.home.policy.predictions_per_day
     if job.bare_dealer == service.me:
         return [
             "  ids: you learn how many rows the others have in common, and no id",
@@ -149,7 +149,7 @@ def _predictions(service: Service, record: Record) -> list[str]:
     else:
         shows = f"{job.leader} gets f of these rows, and nothing else of them"
     lines = [f"  each prediction: {shows}"]
-    if service.site.policy.degraded_predictions:
+    if service.home.policy.degraded_predictions:
         lines.append(
             "  degraded predictions: your policy allows them; of an id that only you have, this is "
             "about your row alone"
@@ -167,7 +167,7 @@ def _columns(service: Service, record: Record) -> list[str]:
             *(f"  against your policy: {words}" for words in objections_of(service, record)),
         ]
     try:
-        columns = record.columns or service.site.columns(record.proposal)
+        columns = record.columns or service.home.columns(record.proposal)
     except InputError as error:
         return [f"  {error}"]
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
@@ -178,7 +178,7 @@ def _columns(service: Service, record: Record) -> list[str]:
 
 
 def objections_of(service: Service, record: Record) -> list[str]:
-    return objections(service.site.file, record.proposal) if not record.done else []
+    return objections(service.home.file, record.proposal) if not record.done else []
 
 
 def _cost(service: Service, record: Record) -> list[str]:

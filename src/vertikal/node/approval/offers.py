@@ -12,11 +12,11 @@ from vertikal.node.config.party_file import Offer
 
 if TYPE_CHECKING:
     from vertikal.data.sources import Source
-    from vertikal.node.storage.party_home import Site
+    from vertikal.node.storage.party_home import PartyHome
 
 
 @dataclass(frozen=True)
-class Seen:
+class TableSummary:
     """What a party sees of its own table when it approves a job."""
 
     rows: int
@@ -24,36 +24,36 @@ class Seen:
     columns: tuple[str, ...]
 
 
-def look_at(site: Site, proposal: Proposal) -> Seen:
+def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
     """Read the table that a job uses here, if it uses one: the first time that it is touched."""
-    if proposal.job.parties[site.me].table is None:
-        return Seen(0, "", ())
+    if proposal.job.parties[home.me].table is None:
+        return TableSummary(0, "", ())
     from vertikal.data.ids import normalise
 
-    columns = offered(site.file, proposal)[1]
-    source = open_table(site, proposal)
+    columns = offered(home.file, proposal)[1]
+    source = open_table(home, proposal)
     ids: list[Any] = []
-    digest = table_digest(site, proposal, source, ids)
-    return Seen(len(normalise(site.me, ids)), digest, columns)
+    digest = table_digest(home, proposal, source, ids)
+    return TableSummary(len(normalise(home.me, ids)), digest, columns)
 
 
-def open_table(site: Site, proposal: Proposal) -> Source:
+def open_table(home: PartyHome, proposal: Proposal) -> Source:
     """The table that a job uses here."""
-    return open_offer(site, offered(site.file, proposal)[0])
+    return open_offer(home, offered(home.file, proposal)[0])
 
 
-def open_offer(site: Site, offer: Offer) -> Source:
+def open_offer(home: PartyHome, offer: Offer) -> Source:
     from vertikal.data.sources import open_source
 
-    return open_source(site.me, offer.source, id=offer.id, query=offer.query, folder=site.folder)
+    return open_source(home.me, offer.source, id=offer.id, query=offer.query, folder=home.folder)
 
 
 def table_digest(
-    site: Site, proposal: Proposal, source: Source, ids: list[Any] | None = None
+    home: PartyHome, proposal: Proposal, source: Source, ids: list[Any] | None = None
 ) -> str:
     """Digest of the ids and of all columns that a job uses here; fills ``ids`` on the way."""
-    columns = offered(site.file, proposal)[1]
-    label = proposal.job.parties[site.me].label
+    columns = offered(home.file, proposal)[1]
+    label = proposal.job.parties[home.me].label
     return source.digest([*columns, *([label] if label else [])], ids)
 
 

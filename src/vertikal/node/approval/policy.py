@@ -8,7 +8,7 @@ from typing import Any
 from vertikal.errors import InputError
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
-from vertikal.node.config.party_file import Offer, PartyFile, Policy, Standing
+from vertikal.node.config.party_file import Offer, PartyFile, Policy, StandingRule
 from vertikal.node.programs import program_named
 
 
@@ -117,7 +117,7 @@ def _for_experiments(job: Job, settings: Any) -> list[str]:
 
 def standing_rule(
     file: PartyFile, proposal: Proposal, columns: Iterable[str], today: int
-) -> Standing | None:
+) -> StandingRule | None:
     """The rule that approves this job without asking, if one does.
 
     ``today`` counts the jobs that were approved by rule in the last 24 hours.

@@ -154,7 +154,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name for name, part in self.parties.items() if part.label)
 
     @property
-    def owners(self) -> tuple[str, ...]:
+    def table_parties(self) -> tuple[str, ...]:
         """The parties that bring a table: all but a dealer without data."""
         return tuple(name for name, part in self.parties.items() if part.table is not None)
 

@@ -47,7 +47,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     categories: tuple[str, ...] = ()
 
 
-class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StandingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule by which jobs are approved without being asked each time; all of it must fit."""
 
     who: tuple[str, ...]
@@ -88,7 +88,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     experiments: bool = False
     """Whether jobs with a ``secret_seed`` are taken: whoever knows it knows the directions."""
     privacy: Privacy | None = None
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[StandingRule, ...] = ()
 
 
 class Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

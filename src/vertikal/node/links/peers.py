@@ -20,12 +20,12 @@ _REMARKABLE = 2.0
 
 def peers(service: Service) -> list[dict[str, Any]]:
     """One record per other party; ``faults`` says what does not fit, in words."""
-    return [_peer(service, name) for name in service.exchange.presence()]
+    return [_peer(service, name) for name in service.links.presence()]
 
 
 def _peer(service: Service, name: str) -> dict[str, Any]:
-    member = service.site.federation.member(name)
-    presence = service.exchange.presence()[name]
+    member = service.home.federation.member(name)
+    presence = service.links.presence()[name]
     beat = service.council.beats.get(name)
     faults = []
     try:

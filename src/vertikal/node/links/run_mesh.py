@@ -12,7 +12,7 @@ from vertikal.errors import PeerStopped, WireError
 from vertikal.mesh.packets import envelope
 from vertikal.mesh.packets.packet_mesh import PacketMesh, Timing
 from vertikal.mesh.packets.security import Security
-from vertikal.node.links.standing_links import Exchange, short_name
+from vertikal.node.links.standing_links import StandingLinks, short_name
 from vertikal.version import __version__
 
 
@@ -21,7 +21,7 @@ class RunMesh(PacketMesh):
 
     def __init__(
         self,
-        exchange: Exchange,
+        links: StandingLinks,
         parties: tuple[str, ...],
         security: Security,
         *,
@@ -30,21 +30,21 @@ class RunMesh(PacketMesh):
         patience: float,
     ) -> None:
         super().__init__(
-            exchange.me,
+            links.me,
             parties,
             deadline,
             security=security,
-            sealed=exchange.relayed(parties),
+            sealed=links.relayed(parties),
             job=name,
             version=__version__,
             timing=Timing(patience=patience),
         )
         self.run = short_name(name)
-        self._exchange = exchange
-        exchange.attach(self)
+        self._links = links
+        links.attach(self)
         self._heart.start()
         for peer in self.peers:
-            if exchange.is_up(peer):
+            if links.is_up(peer):
                 self._greet(peer)
 
     def peer_up(self, name: str) -> None:
@@ -66,14 +66,14 @@ class RunMesh(PacketMesh):
         self.fail(words)
 
     def parcel(self, sender: str, body: bytes) -> None:
-        """A packet of this run, from the party that the exchange names."""
+        """A packet of this run, from the party that the link names."""
         packet = envelope.unpack(body, len(self.parties))
         if (self.parties[packet.sender], self.parties[packet.receiver]) != (sender, self.me):
             raise WireError(f"a packet of another pair, from {sender}")
         self._accept(packet)
 
     def _post(self, peer: str, packet: envelope.Ready, *, urgent: bool) -> None:
-        self._exchange.post(peer, self.run, envelope.whole(packet), urgent=urgent)
+        self._links.post(peer, self.run, envelope.whole(packet), urgent=urgent)
 
     def _release(self) -> None:
-        self._exchange.detach(self)
+        self._links.detach(self)

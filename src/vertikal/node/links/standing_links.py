@@ -3,7 +3,7 @@
 One port serves everything. A parcel on a link says for what it is (a control message, a run, or a
 relay's notice) and between whom; parcels between two parties that only dial are passed on by the
 first listening party of the federation file. Links break and come back, and a party's process may
-be another one afterwards; whoever uses the exchange is told.
+be another one afterwards; whoever uses the links is told.
 
     1 byte   kind: control, run or notice
     8 bytes  run, 8 bytes sender, 8 bytes receiver: heads of SHA-256 digests
@@ -73,7 +73,7 @@ class Presence:
 
 
 class Run(Protocol):
-    """A mesh that travels over the exchange."""
+    """A mesh that travels over the links."""
 
     me: str
     parties: tuple[str, ...]
@@ -85,7 +85,7 @@ class Run(Protocol):
     def parcel(self, sender: str, body: bytes) -> None: ...
 
 
-class Exchange:
+class StandingLinks:
     """One party's end of the standing links."""
 
     def __init__(

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from vertikal.errors import DeadlineExceeded
 
 
-class Turns:
+class KeyedLock:
     """Who uses one thing waits for its other users, for ``seconds`` at most, and for nobody else.
 
-    >>> turns = Turns(20.0)
+    >>> turns = KeyedLock(20.0)
     >>> with turns.of("accounts", "its table is being read"):
     ...     pass
     """

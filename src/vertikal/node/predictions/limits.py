@@ -7,8 +7,8 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+from vertikal.errors import PeerVisibleError
 from vertikal.files import write_whole
-from vertikal.node.peer_message import Told
 
 _BOOKED = re.compile(r"\d{4}-\d\d-\d\d [0-9]{1,18}", re.ASCII)
 
@@ -28,7 +28,7 @@ class DailyLimit:
             day, spent = self._spent(today)
             if spent + rows > self._most:
                 later = f"after {day}, the latest day booked" if day > today else "tomorrow"
-                raise Told(
+                raise PeerVisibleError(
                     f"{rows} rows asked for, {spent} of {self._most} a day are used; ask again "
                     f"{later}, or let the owner raise predictions_per_day"
                 )
@@ -44,7 +44,7 @@ class DailyLimit:
         except FileNotFoundError:
             return today, 0
         if not _BOOKED.fullmatch(text):
-            raise Told(
+            raise PeerVisibleError(
                 f"how many rows were predicted today cannot be read, so all count as used: the "
                 f"owner looks at the file {self._path.name!r} of the store, and removes it"
             )

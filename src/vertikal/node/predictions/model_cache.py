@@ -15,16 +15,15 @@ from vertikal.data.ids import normalise, survey
 from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source, open_source
 from vertikal.data.tables import Table
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.offers import open_offer
 from vertikal.node.approval.policy import offered
 from vertikal.node.config.party_file import Offer
 from vertikal.node.models.store import Manifest
-from vertikal.node.peer_message import Told
-from vertikal.node.predictions.keyed_lock import Turns
+from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.programs import program_named
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 
 DATABASE = 60
 """Seconds after which a table of a database is read again."""
@@ -93,12 +92,12 @@ class _Held:
     reading: _Reading | None = None
 
 
-class Shelf:
+class ModelCache:
     """What one party needs at hand to predict."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._turns = Turns(PATIENCE)
+    def __init__(self, home: PartyHome) -> None:
+        self._home = home
+        self._turns = KeyedLock(PATIENCE)
         self._lock = threading.Lock()
         self._held: dict[str, _Held] = {}
         self._rows: dict[_Reading, Rows] = {}
@@ -108,9 +107,9 @@ class Shelf:
 
         Asked before every prediction: a shard that was deleted since is not used any more.
         """
-        with self._turns.of(record.digest, f"{self._site.me}: its model is being loaded"):
+        with self._turns.of(record.digest, f"{self._home.me}: its model is being loaded"):
             held = self._held.get(record.digest)
-            if held is None or not self._site.models.holds(held.model.manifest):
+            if held is None or not self._home.models.holds(held.model.manifest):
                 with self._lock:
                     self._held.pop(record.digest, None)
                 held = _Held(self._load(record))
@@ -121,16 +120,16 @@ class Shelf:
 
     def rows(self, model: Model) -> Rows:
         """The table as it is now, for all of one request: what is said to be known is then used."""
-        offer = offered(self._site.file, model.record.proposal)[0]
+        offer = offered(self._home.file, model.record.proposal)[0]
         whole = model.preparation.missing == "refuse"
         reading = _Reading(offer, model.preparation.names, whole)
         with self._lock:
             if model.digest in self._held:
                 self._held[model.digest].reading = reading
-        with self._turns.of(reading, f"{self._site.me}: its table is being read"):
+        with self._turns.of(reading, f"{self._home.me}: its table is being read"):
             known = self._rows.get(reading)
-            if known is None or known.stamp != _stamp(self._site, offer):
-                known = _read_whole(self._site, reading)
+            if known is None or known.stamp != _stamp(self._home, offer):
+                known = _read_whole(self._home, reading)
                 with self._lock:
                     self._rows[reading] = known
             return known
@@ -140,63 +139,63 @@ class Shelf:
         oldest = time.monotonic() - KEEP
         with self._lock:
             for digest, held in list(self._held.items()):
-                if held.used < oldest or not self._site.models.holds(held.model.manifest):
+                if held.used < oldest or not self._home.models.holds(held.model.manifest):
                     del self._held[digest]
             needed = {held.reading for held in self._held.values()}
             for reading in self._rows.keys() - needed:
                 del self._rows[reading]
 
     def _load(self, record: Record) -> Model:
-        manifest = self._site.model_of(record.digest)
+        manifest = self._home.model_of(record.digest)
         if manifest is None:
-            raise Told(f"{self._site.me} has no model of this job, or not any more")
+            raise PeerVisibleError(f"{self._home.me} has no model of this job, or not any more")
         kind = program_named(record.proposal.job.algorithm).shard_kind()
-        stored = self._site.models.load(manifest.name, kind, manifest.version)
+        stored = self._home.models.load(manifest.name, kind, manifest.version)
         if stored.preparation is None:
             raise InputError(f"model {manifest.name!r} has no preparation of its columns")
         return Model(record, manifest, stored.shard, stored.preparation)
 
 
-def _stamp(site: Site, offer: Offer) -> tuple[int, ...]:
+def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
     """What changes when a table does: of a file which it is, its time and size, of a database the
     minute."""
     if offer.query is not None:
         return (int(time.monotonic()) // DATABASE,)
     try:
-        found = (site.folder / offer.source).stat()
+        found = (home.folder / offer.source).stat()
     except OSError as error:
-        raise InputError(f"table of {site.me} cannot be read: {error.strerror}") from None
+        raise InputError(f"table of {home.me} cannot be read: {error.strerror}") from None
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read_whole(site: Site, reading: _Reading) -> Rows:
+def _read_whole(home: PartyHome, reading: _Reading) -> Rows:
     """The table as it was at one moment; a file that is written to meanwhile is read again."""
     for _ in range(READINGS):
-        stamp = _stamp(site, reading.offer)
-        rows = _read(site, reading, stamp)
-        if reading.offer.query is not None or _stamp(site, reading.offer) == stamp:
+        stamp = _stamp(home, reading.offer)
+        rows = _read(home, reading, stamp)
+        if reading.offer.query is not None or _stamp(home, reading.offer) == stamp:
             return rows
     raise InputError(
-        f"table of {site.me} changes while it is read; write a new file and move it to its place"
+        f"table of {home.me} changes while it is read; write a new file and move it to its place"
     )
 
 
-def _read(site: Site, reading: _Reading, stamp: tuple[int, ...]) -> Rows:
+def _read(home: PartyHome, reading: _Reading, stamp: tuple[int, ...]) -> Rows:
     offer, names = reading.offer, reading.columns
-    source = open_offer(site, offer)
+    source = open_offer(home, offer)
     # Ids and columns in one pass: in a second one another file may lie there.
     batches = list(source.blocks([offer.id, *names]))
     if not batches:
-        raise InputError(f"table of {site.me}: {source.title} has no rows")
+        raise InputError(f"table of {home.me}: {source.title} has no rows")
     content = arrow().Table.from_batches(batches)
     usable = np.ones(content.num_rows, bool)
     if reading.whole:
         for name in names:
             for chunk_start, cells in _chunks(content.column(name)):
                 usable[chunk_start : chunk_start + len(cells)] &= _there(cells)
-    written = normalise(site.me, content.column(offer.id)).values
+    written = normalise(home.me, content.column(offer.id)).values
     places = {one: row for row, one in enumerate(written) if usable[row]}
-    return Rows(stamp, open_source(site.me, content.select(list(names))), places)
+    return Rows(stamp, open_source(home.me, content.select(list(names))), places)
 
 
 def _chunks(column: Any) -> list[tuple[int, Any]]:

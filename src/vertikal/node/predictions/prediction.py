@@ -19,17 +19,17 @@ import msgspec
 import numpy as np
 
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError, SecrecyError
+from vertikal.errors import InputError, MeshError, PeerVisibleError, SecrecyError
 from vertikal.files import DiskFull
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.run_mesh import RunMesh
-from vertikal.node.links.standing_links import Exchange
-from vertikal.node.peer_message import Told, public_words
+from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.limits import DailyLimit
-from vertikal.node.predictions.model_cache import Model, Shelf
+from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.records import msgpack_reader
@@ -118,9 +118,9 @@ class Session:
     """
 
     def __init__(
-        self, site: Site, exchange: Exchange, record: Record, name: str, shelf: Shelf
+        self, home: PartyHome, links: StandingLinks, record: Record, name: str, shelf: ModelCache
     ) -> None:
-        self._site = site
+        self._home = home
         self._shelf = shelf
         self._record = record
         self._name = name
@@ -128,9 +128,9 @@ class Session:
         job = record.proposal.job
         self._blind = job.bare_dealer
         self.mesh = RunMesh(
-            exchange,
+            links,
             job.names,
-            site.federation.credentials(site.identity),
+            home.federation.credentials(home.identity),
             name=name,
             deadline=WAIT,
             patience=PATIENCE,
@@ -148,12 +148,12 @@ class Session:
         try:
             # Inside: the others are told at once where a party has no model any more, or where its
             # owner has since forbidden what the job shows.
-            if not self._record.leads(self._site.me):
-                self._site.check_policy(self._record.proposal)
+            if not self._record.leads(self._home.me):
+                self._home.check_policy(self._record.proposal)
             self._model: Model = self._shelf.model(self._record)
             self._party = Party(
                 self.mesh,
-                Table(self._site.me, (), np.zeros((0, 0))),
+                Table(self._home.me, (), np.zeros((0, 0))),
                 label_parties=job.label_parties,
                 labels=None,
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
@@ -168,7 +168,7 @@ class Session:
                 # Who has not met this party yet would not hear why it ends.
                 with suppress(MeshError):
                     self.mesh.connect(PATIENCE)
-            self.end(public_words(self._site.me, error))
+            self.end(peer_message(self._home.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
@@ -180,7 +180,7 @@ class Session:
             self.mesh.fail(reason)
         self.mesh.stop(1.0)
         if self._party is not None:
-            self._site.note_ledgers("predictions", self._model.digest, [self._party.ledger])
+            self._home.note_ledgers("predictions", self._model.digest, [self._party.ledger])
 
     @property
     def broken(self) -> bool:
@@ -262,20 +262,20 @@ class Session:
             if self._party.name != self._blind:
                 self._rows = self._shelf.rows(self._model)
                 told = self._rows.known(request.ids).astype(np.uint8)
-            self._site.log.record(
+            self._home.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
         except InputError as error:
             if not isinstance(error, DiskFull):
-                self._site.note_refusal(self._party.leader, str(error))
-            return {"refused": public_words(self._site.me, error)}
+                self._home.note_refusal(self._party.leader, str(error))
+            return {"refused": peer_message(self._home.me, error)}
         return told
 
     def _check_degraded(self, request: _Ask) -> None:
-        """Told, unless the owner allows scores that may depend on this party's row alone."""
-        me = self._site.me
-        if request.degraded and me != self._blind and not self._site.policy.degraded_predictions:
-            raise Told(
+        """Refuse scores that may depend on this party's row alone, unless its owner allows them."""
+        me = self._home.me
+        if request.degraded and me != self._blind and not self._home.policy.degraded_predictions:
+            raise PeerVisibleError(
                 f"policy of {me}: no scores of ids that some party lacks; ask for those that all "
                 f"have (--unknown reject), or let the owner of {me} set degraded_predictions"
             )

@@ -12,13 +12,13 @@ from pathlib import Path
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped, VertikalError
 from vertikal.files import DiskFull
 from vertikal.node.approval.job_records import Record
-from vertikal.node.links.standing_links import Exchange
-from vertikal.node.peer_message import public_words
-from vertikal.node.predictions.keyed_lock import Turns
+from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.peer_message import peer_message
+from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.predictions.limits import DailyLimit
-from vertikal.node.predictions.model_cache import Shelf
+from vertikal.node.predictions.model_cache import ModelCache
 from vertikal.node.predictions.prediction import WAIT, Refused, Scores, Session
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 
 MOST_SESSIONS = 16
 """Sessions in which a party serves at once."""
@@ -29,14 +29,16 @@ CLOSING = 2.0
 class Predictions:
     """All sessions of one party: those it leads, and those in which it serves."""
 
-    def __init__(self, site: Site, exchange: Exchange, open_session: Callable[[Record, str], None]):
-        self._site = site
-        self._exchange = exchange
+    def __init__(
+        self, home: PartyHome, links: StandingLinks, open_session: Callable[[Record, str], None]
+    ):
+        self._home = home
+        self._links = links
         self._open = open_session
-        self._shelf = Shelf(site)
-        self._limit = DailyLimit(site.store / "predictions", site.policy.predictions_per_day)
+        self._shelf = ModelCache(home)
+        self._limit = DailyLimit(home.store / "predictions", home.policy.predictions_per_day)
         # Requests with one model wait for one another, and for no other model's.
-        self._turns = Turns(WAIT)
+        self._turns = KeyedLock(WAIT)
         self._led: dict[str, Session] = {}
         # Never held while anybody is waited for.
         self._lock = threading.Lock()
@@ -46,7 +48,7 @@ class Predictions:
 
     def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
         """The scores of these ids; after one that failed, the next request opens a new session."""
-        why = f"{self._site.me}: other requests with this model are under way"
+        why = f"{self._home.me}: other requests with this model are under way"
         with self._turns.of(record.digest, why):
             session = self._led.get(record.digest)
             if session is not None and (session.broken or session.worn):
@@ -60,7 +62,7 @@ class Predictions:
                 # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:
-                self._close(record.digest, public_words(self._site.me, error))
+                self._close(record.digest, peer_message(self._home.me, error))
                 raise
 
     def serve(self, record: Record, name: str) -> None:
@@ -69,7 +71,7 @@ class Predictions:
             full = self._serving >= MOST_SESSIONS
             self._serving += not full
         if full:
-            self._site.note_refusal(record.proposal.job.leader, "too many sessions at once")
+            self._home.note_refusal(record.proposal.job.leader, "too many sessions at once")
             return
         threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
 
@@ -122,8 +124,8 @@ class Predictions:
         """A new session; from now on `close` ends its waits, also those for a first contact."""
         with self._lock:
             if self._closed:
-                raise PeerStopped(f"{self._site.me}: its service was stopped")
-            session = Session(self._site, self._exchange, record, name, self._shelf)
+                raise PeerStopped(f"{self._home.me}: its service was stopped")
+            session = Session(self._home, self._links, record, name, self._shelf)
             self._all.add(session)
             return session
 
@@ -131,10 +133,10 @@ class Predictions:
         """End a session in which this party cannot go on; the owner finds the reason in the log."""
         with suppress(DiskFull):
             if session is not None:
-                session.end(public_words(self._site.me, error))
+                session.end(peer_message(self._home.me, error))
         if not isinstance(error, MeshError):
             with suppress(DiskFull):
-                self._site.note_refusal(record.proposal.job.leader, _reason(error))
+                self._home.note_refusal(record.proposal.job.leader, _reason(error))
 
     def _close(self, digest: str, words: str) -> None:
         session = self._led.pop(digest, None)

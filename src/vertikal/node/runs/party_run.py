@@ -30,7 +30,7 @@ from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.programs import program_named
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
 from vertikal.node.runs.progress import Reporter
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 from vertikal.party.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure.keys.prg import derive_key
@@ -61,7 +61,7 @@ class Reached(NamedTuple):
 class Bench:
     """What a run works with at one party."""
 
-    site: Site
+    home: PartyHome
     record: Record
     mesh: RunMesh
     reporter: Reporter
@@ -84,7 +84,7 @@ def run(bench: Bench) -> None:
         if bench.record.done:
             # Its checkpoints are gone, and with them the count of what was opened.
             raise InputError(
-                f"{bench.site.me} has finished this job; submit it again to train another model"
+                f"{bench.home.me} has finished this job; submit it again to train another model"
             )
         _compare_marks(bench, {name: one.mark for name, one in told.items()})
         _train(bench, reached)
@@ -94,7 +94,7 @@ def run(bench: Bench) -> None:
 
 def _stage(bench: Bench) -> Reached:
     """How far this party has come with the job."""
-    model = bench.site.model_of(bench.record.digest)
+    model = bench.home.model_of(bench.record.digest)
     mark = derive_key(_secret(bench), "mark").hex()
     if model is not None:
         return Reached(TRAINED, model.facts.get("attempt", 0), mark)
@@ -134,19 +134,19 @@ def _strange(mesh: RunMesh, peer: str, told: Any) -> MeshError:
 
 
 def _train(bench: Bench, reached: int) -> None:
-    site, record, job = bench.site, bench.record, bench.job
-    if job.parties[site.me].table is None:
+    home, record, job = bench.home, bench.record, bench.job
+    if job.parties[home.me].table is None:
         _deal(bench, reached)
         return
-    source = open_table(site, record.proposal)
+    source = open_table(home, record.proposal)
     cells: list[Any] = []
     _check_table(bench, source, cells)
-    ids = normalise(site.me, cells)
+    ids = normalise(home.me, cells)
     if reached == NOTHING:
         _align(bench, ids)
     rows = np.frombuffer(bench.checkpoints.read(ROWS) or b"", np.int64)
-    check_difference(site, record, [ids.values[row] for row in rows])
-    offer = offered(site.file, record.proposal)[0]
+    check_difference(home, record, [ids.values[row] for row in rows])
+    offer = offered(home.file, record.proposal)[0]
     with bench.reporter.stage("prepare"):
         preparation, prepared = learn(
             source,
@@ -165,10 +165,10 @@ def _train(bench: Bench, reached: int) -> None:
 
 def _check_table(bench: Bench, source: Source, ids: list[Any] | None = None) -> None:
     """InputError if the table is not the one that was approved; fills ``ids`` on the way."""
-    site, record = bench.site, bench.record
-    if table_digest(site, record.proposal, source, ids) != record.table:
+    home, record = bench.home, bench.record
+    if table_digest(home, record.proposal, source, ids) != record.table:
         raise InputError(
-            f"table {bench.job.parties[site.me].table!r} has changed since {site.me} approved; "
+            f"table {bench.job.parties[home.me].table!r} has changed since {home.me} approved; "
             "submit the job again, so that it is approved for what the table holds now"
         )
 
@@ -181,7 +181,7 @@ def _check_private(bench: Bench, table: Table) -> None:
     private = getattr(bench.job.program_settings(), "privacy", None) is not None
     if private and table.columns != tuple(bench.record.columns):
         raise InputError(
-            f"columns of {bench.site.me} must be numbers, without missing cells, in a "
+            f"columns of {bench.home.me} must be numbers, without missing cells, in a "
             "job with differential privacy"
         )
 
@@ -191,38 +191,38 @@ def _deal(bench: Bench, reached: int) -> None:
     if reached == NOTHING:
         _hear_rows(bench)
     rows = int.from_bytes(bench.checkpoints.read(ROWS) or b"", "big")
-    me = bench.site.me
+    me = bench.home.me
     _learn(bench, Table(me, (), np.empty((rows, 0))), None, Preparation(me, "refuse", ()))
 
 
 def _learn(bench: Bench, table: Table, labels: Labels | None, preparation: Preparation) -> None:
     """Run the job's program; the shard goes into the store, in place of one of a broken-off run."""
-    site, record, job = bench.site, bench.record, bench.job
+    home, record, job = bench.home, bench.record, bench.job
     settings = job.program_settings()
     party = _party(bench, table, labels, "train", digest(settings))
-    shard = program_named(job.algorithm).train(party, settings, site.budget, record.digest)
+    shard = program_named(job.algorithm).train(party, settings, home.budget, record.digest)
     facts = {
         "job": record.digest,
         "rows": table.rows,
         "algorithm": job.algorithm,
         "attempt": record.attempt,
     }
-    earlier = site.models_of(record.digest)
-    site.models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
+    earlier = home.models_of(record.digest)
+    home.models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
     for one in earlier:
-        site.models.delete(one.name, one.version)
+        home.models.delete(one.name, one.version)
 
 
 def _align(bench: Bench, ids: Ids) -> None:
     """The common rows in an order that all share, kept for later runs."""
-    site = bench.site
-    nobody = Table(site.me, (), np.zeros((0, 0)))
+    home = bench.home
+    nobody = Table(home.me, (), np.zeros((0, 0)))
     party = _party(bench, nobody, None, "align", "")
     # Before anything is sent: the leader may know the common ids of a run that ends half way.
     words = f"attempt {bench.record.attempt}, {len(ids)} own rows"
-    site.note("alignment begins", bench.record, words)
-    found = align(party, ids, least=site.policy.least_rows, group=bench.job.owners)
-    site.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
+    home.note("alignment begins", bench.record, words)
+    found = align(party, ids, least=home.policy.least_rows, group=bench.job.table_parties)
+    home.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
     known = bench.checkpoints.read(ROWS)
     if known is not None and known != found.rows.tobytes():
         # What earlier runs opened was about those rows; over others it would tell the difference.
@@ -237,12 +237,12 @@ def _align(bench: Bench, ids: Ids) -> None:
 
 def _hear_rows(bench: Bench) -> None:
     """At a dealer without data: how many rows the others have in common, by all of them."""
-    me = bench.site.me
+    me = bench.home.me
     party = _party(bench, Table(me, (), np.zeros((0, 0))), None, "align", "")
     said = {}
     # One wait for all of the others' waits; whoever is lost meanwhile still ends it.
     with party.clock.stage("alignment of the others"), party.waiting(10 * party.deadline):
-        for name in bench.job.owners:
+        for name in bench.job.table_parties:
             told: Any = party.hear(name, COMMON)
             said[name] = told.get("rows") if isinstance(told, dict) else None
     rows = said[party.leader]
@@ -251,7 +251,7 @@ def _hear_rows(bench: Bench) -> None:
         raise AgreementError(
             f"{me}: the others must agree on the number of their common rows: {words}"
         )
-    bench.site.note("aligned", bench.record, f"{rows} rows of the others")
+    bench.home.note("aligned", bench.record, f"{rows} rows of the others")
     bench.checkpoints.write(ROWS, rows.to_bytes(8, "big"))
 
 
@@ -277,13 +277,13 @@ def _party(bench: Bench, table: Table, labels: Labels | None, step: str, setting
 
 def _secret(bench: Bench) -> bytes:
     """This party's 32 bytes of the job, the same in all its runs."""
-    return bench.checkpoints.secret(lambda: bench.job.secret(bench.site.me))
+    return bench.checkpoints.secret(lambda: bench.job.secret(bench.home.me))
 
 
 def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:
-    label = bench.job.parties[bench.site.me].label
+    label = bench.job.parties[bench.home.me].label
     if label is None:
         return None
     regression = bool(bench.job.settings.get("regression"))
     column = label_column(source, label, rows)
-    return labels_of(bench.site.me, column, regression=regression)
+    return labels_of(bench.home.me, column, regression=regression)

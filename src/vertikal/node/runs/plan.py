@@ -145,7 +145,7 @@ def _take_part(job: Job, mesh: Any, rows: int) -> Use:
     nobody = Table(mesh.me, (), np.zeros((0, 0)))
     aligned = Party(mesh, nobody, labels=None, settings="", **options)
     if part.table is not None:
-        align(aligned, [str(number) for number in range(rows)], group=job.owners)
+        align(aligned, [str(number) for number in range(rows)], group=job.table_parties)
     labels = None
     if part.label is not None:
         targets = np.where(np.random.default_rng(99).normal(size=(rows, 1)) > 0, 1.0, -1.0)

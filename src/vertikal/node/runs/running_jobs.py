@@ -18,12 +18,12 @@ from vertikal.errors import (
 from vertikal.files import DiskFull, disk_error, is_full, private_folder
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.run_mesh import RunMesh
-from vertikal.node.links.standing_links import Exchange
-from vertikal.node.peer_message import public_words
+from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoints import Checkpoints
 from vertikal.node.runs.memory import release_memory
 from vertikal.node.runs.progress import Report, Reporter
-from vertikal.node.storage.party_home import Site
+from vertikal.node.storage.party_home import PartyHome
 
 CHECKPOINTS = "checkpoints"
 FAREWELL = 5.0
@@ -37,17 +37,17 @@ class Run:
 
     def __init__(
         self,
-        site: Site,
-        exchange: Exchange,
+        home: PartyHome,
+        links: StandingLinks,
         record: Record,
         ended: Callable[[Run, BaseException | None], None],
     ) -> None:
         self.record = record
         self.attempt = record.attempt
         self.began = time.monotonic()
-        self.report = Report(site.me)
-        self._site = site
-        self._exchange = exchange
+        self.report = Report(home.me)
+        self._home = home
+        self._links = links
         self._ended = ended
         self._mesh: RunMesh | None = None
         self._words = ""
@@ -84,12 +84,12 @@ class Run:
         from vertikal.compute.blas import one_blas_thread
         from vertikal.node.runs.party_run import Bench, run
 
-        site, record = self._site, self.record
+        home, record = self._home, self.record
         job = record.proposal.job
         mesh = RunMesh(
-            self._exchange,
+            self._links,
             job.names,
-            site.federation.credentials(site.identity),
+            home.federation.credentials(home.identity),
             name=f"{record.digest}/{record.attempt}",
             deadline=job.timeout,
             patience=min(PATIENCE, job.timeout),
@@ -101,22 +101,22 @@ class Run:
             mesh.abandon(words)
         reporter = _Watched(mesh, self)
         try:
-            checkpoints = checkpoints_of(site, record)
-            bench = Bench(site, record, mesh, reporter, checkpoints)
+            checkpoints = checkpoints_of(home, record)
+            bench = Bench(home, record, mesh, reporter, checkpoints)
             try:
                 with one_blas_thread():
                     run(bench)
             except BaseException:
                 # A full disk is met here again, and must not hide where it was met first.
                 with suppress(DiskFull):
-                    site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
+                    home.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
                 raise
-            site.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
+            home.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
         except BaseException as caught:
             error = caught
             if isinstance(caught, OSError) and is_full(caught):
-                error = disk_error(Path(caught.filename or site.store), caught)
-            mesh.fail(public_words(site.me, error))
+                error = disk_error(Path(caught.filename or home.store), caught)
+            mesh.fail(peer_message(home.me, error))
             mesh.stop(FAREWELL)
             reporter.close(" ".join(str(error).split()))
             raise error from None
@@ -127,7 +127,7 @@ class Run:
     def check(self) -> None:
         """PeerStopped if the run was broken off: local work asks this at every step."""
         if self._words:
-            raise PeerStopped(f"{self._site.me}: {self._words}")
+            raise PeerStopped(f"{self._home.me}: {self._words}")
 
 
 class _Watched(Reporter):
@@ -149,14 +149,14 @@ class _Watched(Reporter):
         super().advance(party, stage, amount, note)
 
 
-def checkpoints_of(site: Site, record: Record) -> Checkpoints:
+def checkpoints_of(home: PartyHome, record: Record) -> Checkpoints:
     """What this party keeps of a job between its runs."""
-    return Checkpoints(private_folder(site.store / CHECKPOINTS) / record.digest[:16])
+    return Checkpoints(private_folder(home.store / CHECKPOINTS) / record.digest[:16])
 
 
-def all_checkpoints(site: Site) -> list[Checkpoints]:
+def all_checkpoints(home: PartyHome) -> list[Checkpoints]:
     """What this party keeps of all jobs."""
-    return [Checkpoints(path) for path in (site.store / CHECKPOINTS).glob("*")]
+    return [Checkpoints(path) for path in (home.store / CHECKPOINTS).glob("*")]
 
 
 def is_passing(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.shard_file import write_shard
-from vertikal.node.peer_message import public_words
+from vertikal.node.peer_message import peer_message
 from vertikal.node.programs import program_named
 from vertikal.node.runs.account import Account, write_account
 from vertikal.node.runs.progress import Report, Reporter
@@ -95,7 +95,7 @@ def work(
                 _predict(bench, shard, test, out)
     except BaseException as error:
         words = _words(error)
-        mesh.fail(public_words(mesh.me, error))
+        mesh.fail(peer_message(mesh.me, error))
         if isinstance(mesh, PacketMesh):
             mesh.stop(FAREWELL)
         reporter.close(words)

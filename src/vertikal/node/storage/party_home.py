@@ -10,13 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PeerVisibleError
 from vertikal.files import DiskFull, Room, private_folder
 from vertikal.node.approval.policy import objections, offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
-from vertikal.node.peer_message import Told
 from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.secure.keys.identity import Identity
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from vertikal.privacy.ledger import Ledger
 
 
-class Site:
+class PartyHome:
     """What a party's service stands on; one process at a time has its store."""
 
     def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
@@ -134,9 +133,9 @@ class Site:
         self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
 
     def check_policy(self, proposal: Proposal) -> None:
-        """Told with the first reason why this party must not take part."""
+        """PeerVisibleError with the first reason why this party must not take part."""
         for objection in objections(self.file, proposal):
-            raise Told(objection)
+            raise PeerVisibleError(objection)
 
     def columns(self, proposal: Proposal) -> tuple[str, ...]:
         """This party's features that a job uses; none of a dealer without data."""
