@@ -22,7 +22,7 @@ PLACES = {
     "hearing": ("vertikal.node.runs.party_run", "", "_hear_rows", 1),
     "sharing": ("vertikal.secure.sealed.sealed_features", "SealedFeatures", "forward", 3),
     "block": ("vertikal.node.runs.checkpoints", "Checkpoints", "keep", 3),
-    "solver": ("vertikal.solvers.exact", "", "search", 2),
+    "solver": ("vertikal.solvers.lbfgs", "", "line_search", 2),
     "serving": ("vertikal.secure.hidden.hidden_features", "HiddenFeatures", "serve", 1),
     "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),
     "model": ("vertikal.node.models.store", "ModelStore", "_publish", 1),

@@ -23,7 +23,8 @@ from vertikal.baselines.pooled_features import CosineMap, Draw
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.data.scaling import Scaling
 from vertikal.losses.pointwise import LOSSES
-from vertikal.solvers.exact import Problem, sample_rows, solve
+from vertikal.solvers.lbfgs import sample_rows, solve
+from vertikal.solvers.objective import RowObjective
 
 PARTIES = 4
 GRID = {"C": (8.0, 32.0, 128.0), "gamma": (2.0, 8.0, 32.0)}
@@ -61,7 +62,7 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
     cosines = CosineMap(Draw(omega, turns), Scaling([0.0] * columns, [1.0] * columns))
     share = float((split.y > 0).mean())
     loss = LOSSES["logistic"]
-    problem = Problem(
+    objective = RowObjective(
         split.y[:, None],
         np.ones(len(split.y)),
         loss,
@@ -70,8 +71,8 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
     )
     operator = OpenOperator(cosines, len(split.y), cosines.local(split.X))
     sample = sample_rows(len(split.y), omega.shape[1], 0)
-    found = solve(operator, problem, sample=sample).coefficients
-    f = cosines.local(split.X_test) @ found[:, 0] + problem.constant
+    found = solve(operator, objective, sample=sample).coefficients
+    f = cosines.local(split.X_test) @ found[:, 0] + objective.constant
     return float(((f > 0) != (split.y_test > 0)).mean()), float(roc_auc_score(split.y_test, f))
 
 

@@ -23,7 +23,7 @@ from benchmarks import datasets
 from benchmarks.harness import Benchmark, alternating, arguments, median
 from vertikal.algorithms.kernel_machine import fdskl
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh import Mesh, local_meshes
 from vertikal.mesh.network import NetworkMesh

@@ -13,7 +13,7 @@ import numpy as np
 
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.kernel_machine import fdskl
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.preparation import learn
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table

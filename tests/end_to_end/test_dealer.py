@@ -16,7 +16,7 @@ from vertikal.cli import main
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.models.shard_file import read_shard
 from vertikal.secure.keys.identity import Identity
-from vertikal.solvers.sealed_plan import COEFFICIENT_BITS
+from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
 NAMES = ("notary", "bank", "shop")
 COMMAND = (sys.executable, "-m", "vertikal")

@@ -11,7 +11,7 @@ from scipy import sparse
 from tests.naive.phases import cosines, round_phases
 from vertikal.errors import RingError
 from vertikal.kernels import random_features
-from vertikal.kernels.loops import CompiledLoops, NumpyLoops
+from vertikal.kernels.phase_loops import CompiledLoops, NumpyLoops
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
 

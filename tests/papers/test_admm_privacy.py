@@ -22,7 +22,7 @@ from vertikal.party.party import Party
 from vertikal.privacy.accountant import corollary1, corollary1_round, theorem3_deviation
 from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
 from vertikal.ring.integers import Ring
-from vertikal.solvers.ball import ball_solver
+from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
 

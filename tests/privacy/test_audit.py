@@ -22,7 +22,7 @@ from vertikal.estimators.simulation import Federation, simulate
 from vertikal.mesh import RecordingMesh, Tape
 from vertikal.party.party import Labels, Party, digest
 from vertikal.ring.integers import Ring
-from vertikal.solvers.ball import ball_solver
+from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
 

@@ -318,7 +318,7 @@ def plant(root: Path, path: str, text: str) -> Path:
         ("algorithms/fdskl.py", "from vertikal.ring.integers import Ring"),
         ("algorithms/fdskl.py", "import vertikal.errors\nfrom vertikal import errors, kernels"),
         ("secure/pads.py", "from cryptography.hazmat import primitives\nfrom . import keys"),
-        ("solvers/exact.py", "import numpy as np\ndef f(r: np.random.Generator): r.random()"),
+        ("solvers/lbfgs.py", "import numpy as np\ndef f(r: np.random.Generator): r.random()"),
         ("kernels/spectral.py", "import numpy as np\nrng = np.random.default_rng(1)"),
         ("node/control.py", "import msgspec\nmsgspec.json.decode(b'{}')"),
         ("mesh/wire.py", "from vertikal.records import convert"),

@@ -26,7 +26,7 @@ from vertikal.algorithms.admm.design import normalised
 from vertikal.losses.pointwise import LOSSES
 from vertikal.privacy.accountant import tight_deviation
 from vertikal.privacy.sensitivity import row_sensitivity
-from vertikal.solvers.ball import ball_solver
+from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.loss_prox import loss_prox
 from vertikal.solvers.regularisers import Regulariser

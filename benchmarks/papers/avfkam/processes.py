@@ -27,7 +27,7 @@ import numpy as np
 from vertikal.algorithms.kernel_machine import avfkam
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.shard import Training
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.network import NetworkMesh
 from vertikal.node.config.federation_file import FederationFile, entry_of

@@ -24,7 +24,7 @@ from benchmarks import datasets
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.shaping import Links, Profile
 from vertikal.algorithms.gram.secgram import GramSettings, gram_matrix
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh.collectives import SHAPES
 from vertikal.mesh.network import NetworkMesh

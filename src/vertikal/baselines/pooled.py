@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.scaling import SCALES, Scaling, check_columns, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -32,13 +32,8 @@ from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_me
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.spectral import Kernel, kernel_named
 from vertikal.losses.pointwise import loss_named
-from vertikal.solvers.exact import (
-    Problem,
-    automatic_penalty,
-    best_constants,
-    sample_rows,
-    solve,
-)
+from vertikal.solvers.lbfgs import sample_rows, solve
+from vertikal.solvers.objective import RowObjective, automatic_penalty, best_constants
 
 Array = npt.NDArray[Any]
 
@@ -147,7 +142,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             self._constant = best_constants(loss, targets, weights)
             solution = solve(
                 operator,
-                Problem(targets, weights, loss, self.penalty_, self._constant),
+                RowObjective(targets, weights, loss, self.penalty_, self._constant),
                 sample=sample_rows(operator.rows, operator.width, seed),
                 tolerance=self.tolerance,
                 max_iterations=self.max_iterations,

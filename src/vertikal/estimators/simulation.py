@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.errors import MeshError, VertikalError
 from vertikal.estimators.report import Report

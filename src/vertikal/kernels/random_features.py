@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
-from vertikal.kernels.loops import LOOPS, Loops
+from vertikal.kernels.phase_loops import LOOPS, Loops
 from vertikal.ring.integers import LIMIT, Ring, check_steps
 
 _TILE = 1 << 18

@@ -96,7 +96,7 @@ SCORES: Mapping[str, Callable[[Array, Array, float, float], Array]] = {
     "balanced": _balanced,
     "f1": _f1,
 }
-"""What a threshold can be chosen for."""
+"""The scores that a threshold can be chosen to maximise."""
 
 
 def check_threshold(rule: object) -> None:

@@ -6,12 +6,13 @@
 D and c stay, so what is dear is done once: a Cholesky factor of λI + cDᵀD, or, with more columns
 than rows, of λI + cDDᵀ. Sparse columns are never multiplied out: conjugate gradients, begun at the
 last x. Regularisers with an l1 part take accelerated proximal steps. Minima over a ball are in
-`vertikal.solvers.ball`.
+`vertikal.solvers.bounded_least_squares`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,25 +30,17 @@ _PROX_TOLERANCE = 1e-9
 _ROUNDING = 1e-12
 
 
-class LeastSquares(Protocol):
-    """Solves for targets (rows, outputs), beginning at x (width, outputs) where that helps."""
-
-    def solve(self, targets: Array, start: Array) -> Array: ...
-
-    def follow(self, x: Array, own: Array, shared: Array, pull: Array) -> Array:
-        """`solve` for t = own − shared/c, where own = Dx and pull = Dᵀ·shared are at hand."""
-        ...
-
-
-class Following:
-    """Solvers that need the targets themselves."""
+class LeastSquares(ABC):
+    """A solver of the x-step for one D, one R and one c."""
 
     _curvature: float
 
+    @abstractmethod
     def solve(self, targets: Array, start: Array) -> Array:
-        raise NotImplementedError
+        """x (width, outputs) for targets t (rows, outputs); iterations begin at ``start``."""
 
     def follow(self, x: Array, own: Array, shared: Array, pull: Array) -> Array:
+        """`solve` for t = own − shared/c. The caller has own = Dx and pull = Dᵀ·shared at hand."""
         return self.solve(own - shared / self._curvature, x)
 
 
@@ -62,7 +55,7 @@ def least_squares(design: Design, regulariser: Regulariser, curvature: float) ->
     return PrimalCholesky(design, regulariser, curvature)
 
 
-class PrimalCholesky:
+class PrimalCholesky(LeastSquares):
     """x = (λI + cDᵀD)⁻¹ cDᵀt."""
 
     def __init__(self, design: Design, regulariser: Regulariser, curvature: float) -> None:
@@ -82,7 +75,7 @@ class PrimalCholesky:
         return np.asarray(cho_solve(self._factor, right, check_finite=False))
 
 
-class DualCholesky(Following):
+class DualCholesky(LeastSquares):
     """x = cDᵀK⁻¹(t − 1b), K = λI + cDDᵀ, rows times √w.
 
     The intercept b makes the residuals sum to zero.
@@ -108,7 +101,7 @@ class DualCholesky(Following):
         return np.asarray(x)
 
 
-class ConjugateGradients(Following):
+class ConjugateGradients(LeastSquares):
     """(λI + cDᵀD)x = cDᵀt by products with D only, column by column of t."""
 
     def __init__(self, design: Design, regulariser: Regulariser, curvature: float) -> None:
@@ -138,7 +131,7 @@ class ConjugateGradients(Following):
         return x
 
 
-class ProximalSolver(Following):
+class ProximalSolver(LeastSquares):
     """Accelerated proximal gradient steps with restarts; the gradient is cDᵀ(Dx − t)."""
 
     def __init__(self, design: Design, regulariser: Regulariser, curvature: float) -> None:

@@ -22,7 +22,7 @@ from vertikal.estimators.simulation import Federation, simulate
 from vertikal.node.models.shard_file import read_shard, write_shard
 from vertikal.party.party import SEALED_BITS, Labels, digest
 from vertikal.secure.keys import prg
-from vertikal.solvers.sealed_plan import COEFFICIENT_BITS, plan
+from vertikal.solvers.sealed_steps import COEFFICIENT_BITS, sealed_steps
 
 ROWS = 120
 GENERATOR = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def features(shards, columns, X):
 
 
 def steps_of(penalty=1e-2, iterations=60, curvature=2.0, rows=ROWS):
-    return plan(rows, D, penalty, iterations, curvature, SEALED_BITS)
+    return sealed_steps(rows, D, penalty, iterations, curvature, SEALED_BITS)
 
 
 def test_every_step_is_the_plain_one():

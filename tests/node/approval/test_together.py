@@ -17,7 +17,7 @@ from vertikal.node.links.messages import Beat, Serve
 from vertikal.node.models.store import ModelStore
 from vertikal.node.predictions.prediction import WAIT, Refused
 from vertikal.node.storage.audit_log import read
-from vertikal.solvers import exact
+from vertikal.solvers import lbfgs
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
 
@@ -35,7 +35,7 @@ def shards(world, name):
 
 
 def test_two_jobs_at_once_give_the_models_of_jobs_alone(world, monkeypatch):
-    real, met, meeting = exact.search, set(), threading.Barrier(2, timeout=60)
+    real, met, meeting = lbfgs.line_search, set(), threading.Barrier(2, timeout=60)
 
     def search(*arguments):
         # Neither solver goes on before both are under way.
@@ -45,7 +45,7 @@ def test_two_jobs_at_once_give_the_models_of_jobs_alone(world, monkeypatch):
         return real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(exact, "search", search)
+        patch.setattr(lbfgs, "line_search", search)
         together = [submit(world, "small", 16), submit(world, "large", 48)]
         for digest in together:
             world.done(digest)

@@ -25,7 +25,7 @@ from vertikal.node.storage.audit_log import read
 from vertikal.party.checkpoints import KeptTally
 from vertikal.privacy.budget import BudgetFile
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
-from vertikal.solvers import exact
+from vertikal.solvers import lbfgs
 
 PASSES = 16
 VALUES = f'disclosure = "values"\nvalue_bits = 20\ntolerance = 1e-12\nmax_passes = {PASSES}'
@@ -71,7 +71,7 @@ def opened(monkeypatch):
 
 def cut(monkeypatch, *calls):
     """Break the solver off at these line searches of the lender's, counted over all runs."""
-    real, count = exact.search, []
+    real, count = lbfgs.line_search, []
 
     def search(*arguments):
         count.append(1)
@@ -79,7 +79,7 @@ def cut(monkeypatch, *calls):
             raise PeerStopped("lender: cut off here")
         return real(*arguments)
 
-    monkeypatch.setattr(exact, "search", search)
+    monkeypatch.setattr(lbfgs, "line_search", search)
 
 
 def forgetful(monkeypatch):

@@ -16,7 +16,7 @@ from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
 from vertikal.node.runs.work import work
 from vertikal.node.storage.prepared_correlation import claim_stock, write_stock
-from vertikal.solvers.sealed_plan import COEFFICIENT_BITS
+from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
 ROWS = 60
 JOB = """

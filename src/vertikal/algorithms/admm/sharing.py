@@ -32,10 +32,10 @@ from vertikal.party.party import Labels, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
-from vertikal.solvers.ball import ball_solver
+from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
-from vertikal.solvers.exact import automatic_penalty
 from vertikal.solvers.least_squares import least_squares
+from vertikal.solvers.objective import automatic_penalty
 from vertikal.solvers.regularisers import Regulariser
 
 Array = npt.NDArray[Any]

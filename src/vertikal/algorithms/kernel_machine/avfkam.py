@@ -30,7 +30,7 @@ from vertikal.losses.pairwise import PairLoss, pair_loss_named
 from vertikal.party.party import Labels, Party
 from vertikal.solvers.calibration import fit_log_odds, threshold_of
 from vertikal.solvers.feature_operator import FeatureOperator
-from vertikal.solvers.pairs import PairProblem
+from vertikal.solvers.pair_objective import PairObjective
 
 __all__ = ["predict", "train"]
 
@@ -116,11 +116,11 @@ def _train_exact(
     """AVFKAM's problem on the drawn features, over all pairs, to tolerance."""
     loss = pair_loss_named(settings.loss)
     positive = labels.targets[:, 0] > 0
-    problem = PairProblem(
+    objective = PairObjective(
         positive, kept.weights, loss, penalty_of(settings, kept, loss), seed=settings.seed
     )
-    solution = solve_exactly(party, shard, operator, problem)
-    training = replace(training_of(solution, problem.penalty), pairs=problem.said)
+    solution = solve_exactly(party, shard, operator, objective)
+    training = replace(training_of(solution, objective.penalty), pairs=objective.said)
     shard = replace(shard, coefficients=solution.coefficients, training=training)
     rows = rows_to_calibrate(labels, kept)
     return _calibrated(shard, settings, solution.predictions[rows, 0], rows, labels)

@@ -29,16 +29,14 @@ from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
 from vertikal.algorithms.kernel_machine.values import hidden_predictions
 from vertikal.losses.pointwise import Loss, loss_named
 from vertikal.party.party import Labels, Party
-from vertikal.solvers.exact import (
+from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.lbfgs import Solution, sample_rows, solve
+from vertikal.solvers.objective import (
     Objective,
-    Problem,
-    Solution,
+    RowObjective,
     automatic_penalty,
     best_constants,
-    sample_rows,
-    solve,
 )
-from vertikal.solvers.feature_operator import FeatureOperator
 
 Array = npt.NDArray[Any]
 
@@ -123,18 +121,19 @@ def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: 
     constant = np.zeros(settings.outputs)
     if not settings.regression:
         constant = best_constants(loss, labels.targets, labels.weights)
-    problem = Problem(labels.targets, labels.weights, loss, penalty_of(settings, labels), constant)
-    solution = solve_exactly(party, shard, operator, problem)
+    penalty = penalty_of(settings, labels)
+    objective = RowObjective(labels.targets, labels.weights, loss, penalty, constant)
+    solution = solve_exactly(party, shard, operator, objective)
     return replace(
         shard,
         coefficients=solution.coefficients,
         constant=shard.constant + constant,
-        training=training_of(solution, problem.penalty),
+        training=training_of(solution, penalty),
     )
 
 
 def solve_exactly(
-    party: Party, shard: Shard, operator: FeatureOperator, problem: Objective
+    party: Party, shard: Shard, operator: FeatureOperator, objective: Objective
 ) -> Solution:
     """The label parties' common solution, each with its own coefficients."""
     settings, most = shard.settings, shard.settings.iterations(operator.rows)
@@ -146,7 +145,7 @@ def solve_exactly(
 
     return solve(
         operator,
-        problem,
+        objective,
         sums=LabelSums(party, settings.label_parties),
         sample=sample_rows(operator.rows, operator.width, settings.seed),
         tolerance=settings.stopping(),

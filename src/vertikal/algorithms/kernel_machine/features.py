@@ -19,7 +19,7 @@ from vertikal.data.scaling import learn_scaling
 from vertikal.errors import InputError
 from vertikal.party.party import Labels, Party
 from vertikal.solvers.feature_operator import FeatureOperator
-from vertikal.solvers.whitened import WhitenedOperator
+from vertikal.solvers.whitened_operator import WhitenedOperator
 
 Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
-from vertikal.solvers.exact import Sums
+from vertikal.solvers.lbfgs import Sums
 
 Array = npt.NDArray[Any]
 

@@ -3,7 +3,7 @@
 Label party, helper and dealer run the same lines on shares (`secure.sealed_features`): f,
 residuals, gradient and coefficients exist only as two halves that say nothing by themselves, and
 stay so in the model. The number of iterations and all step sizes are public and fixed
-(`solvers.sealed_plan`), so that a fit looks the same whatever the data. Each prediction is opened
+(`solvers.sealed_steps`), so that a fit looks the same whatever the data. Each prediction is opened
 to the label party alone.
 """
 
@@ -26,13 +26,13 @@ from vertikal.losses.pointwise import loss_named
 from vertikal.party.party import SEALED_BITS, Labels, Party, Sealed, SealedBlock
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
-from vertikal.solvers.exact import best_constants
-from vertikal.solvers.sealed_plan import (
+from vertikal.solvers.objective import best_constants
+from vertikal.solvers.sealed_steps import (
     COEFFICIENT_BITS,
     MOMENTUM_BITS,
     VALUE_BITS,
-    SealedPlan,
-    plan,
+    SealedSteps,
+    sealed_steps,
 )
 
 Array = npt.NDArray[Any]
@@ -88,7 +88,7 @@ def train_sealed(
 def minimise(
     sealed: Sealed,
     residual_map: ResidualMap,
-    steps: SealedPlan,
+    steps: SealedSteps,
     advance: Callable[[], None] = lambda: None,
 ) -> Array:
     """Accelerated gradient steps on shares: a share of √(2/D)·coefficients (D, outputs)."""
@@ -163,9 +163,9 @@ def penalty_of(settings: FdsklSettings, rows: int) -> float:
     return 0.1 / rows if settings.penalty == "auto" else float(settings.penalty)
 
 
-def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedPlan:
-    """The public plan of this fit."""
-    return plan(
+def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedSteps:
+    """The public steps of this fit."""
+    return sealed_steps(
         rows,
         settings.n_directions,
         penalty_of(settings, rows),
@@ -176,7 +176,7 @@ def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> S
 
 
 def training_block(
-    settings: FdsklSettings, rows: int, residual_map: ResidualMap, steps: SealedPlan
+    settings: FdsklSettings, rows: int, residual_map: ResidualMap, steps: SealedSteps
 ) -> SealedBlock:
     """What the roles agree on for this fit."""
     return SealedBlock(

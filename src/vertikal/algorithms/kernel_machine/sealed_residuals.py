@@ -16,7 +16,7 @@ import numpy.typing as npt
 from vertikal.errors import InputError
 from vertikal.party.party import Labels, Sealed
 from vertikal.ring.integers import Ring
-from vertikal.solvers.sealed_plan import FACTOR_BITS, ROOM, VALUE_BITS, SealedPlan
+from vertikal.solvers.sealed_steps import FACTOR_BITS, ROOM, VALUE_BITS, SealedSteps
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +27,7 @@ class ResidualMap(ABC):
     """One loss; made by every role, with labels at the label party only."""
 
     curvature: ClassVar[float]
-    """κ of the plan: the Hessian is at most κ times a mean of ‖φ‖², plus the penalty."""
+    """κ of `sealed_steps`: the Hessian is at most κ times a mean of ‖φ‖², plus the penalty."""
 
     def __init__(self, rows: int, outputs: int, labels: Labels | None) -> None:
         self.rows, self.outputs, self._labels = rows, outputs, labels
@@ -42,15 +42,15 @@ class ResidualMap(ABC):
         """The factors (rows, columns), real numbers of mean 1 or so."""
 
     @abstractmethod
-    def residuals(self, sealed: Sealed, values: Array, plan: SealedPlan) -> Array:
-        """Shares of r (rows, outputs), with the plan's fraction bits, from shares of f."""
+    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
+        """Shares of r (rows, outputs), with ``residual_bits`` fraction bits, from shares of f."""
 
-    def begin(self, sealed: Sealed, plan: SealedPlan) -> None:
+    def begin(self, sealed: Sealed, steps: SealedSteps) -> None:
         """Give the label party's factors to the roles, masked."""
         encoded = None
         if self._labels is not None:
             factors = self.own_factors(self._labels)
-            largest = np.abs(factors).max() * (plan.most_value + self._largest(self._labels))
+            largest = np.abs(factors).max() * (steps.most_value + self._largest(self._labels))
             if not largest < 2.0 ** (ROOM - VALUE_BITS - FACTOR_BITS):
                 raise InputError.of(
                     "sample_weight and targets",
@@ -81,10 +81,10 @@ class SquareResiduals(ResidualMap):
         weights = labels.weights / labels.weights.mean()
         return np.repeat(weights[:, None], self.outputs, axis=1)
 
-    def residuals(self, sealed: Sealed, values: Array, plan: SealedPlan) -> Array:
+    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
         if self._labels is not None:
             values = values - Ring(64).encode_reals(self._labels.targets, VALUE_BITS, 1)
-        return self._weighed(sealed, values, plan.residual_bits)
+        return self._weighed(sealed, values, steps.residual_bits)
 
 
 class PairwiseSquareResiduals(ResidualMap):
@@ -112,7 +112,7 @@ class PairwiseSquareResiduals(ResidualMap):
             [side * (self.rows / np.count_nonzero(side)) for side in (positive, ~positive)], axis=1
         )
 
-    def residuals(self, sealed: Sealed, values: Array, plan: SealedPlan) -> Array:
+    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
         both = np.repeat(values, 2, axis=1)  # (rows, 2): f for the positive and the negative rows
         sums = self._weighed(sealed, both, VALUE_BITS).sum(axis=0, keepdims=True, dtype=np.uint64)
         share = sums * np.uint64(round(2**_MEAN_BITS / self.rows))
@@ -121,4 +121,4 @@ class PairwiseSquareResiduals(ResidualMap):
         if self._labels is not None:
             apart -= Ring(64).encode_reals(np.array([[1.0, -1.0]]), VALUE_BITS, 1)
         weighed = sealed.scale(apart).sum(axis=1, keepdims=True, dtype=np.uint64)
-        return sealed.drop(weighed, VALUE_BITS + FACTOR_BITS - plan.residual_bits)
+        return sealed.drop(weighed, VALUE_BITS + FACTOR_BITS - steps.residual_bits)

@@ -81,7 +81,7 @@ class Run:
 
     def _take_part(self) -> None:
         # Imported here: a service is ready before the libraries of the programs are.
-        from vertikal.compute.blas import one_blas_thread
+        from vertikal.compute.threads import one_blas_thread
         from vertikal.node.runs.party_run import Bench, run
 
         home, record = self._home, self.record

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.errors import VertikalError
 from vertikal.mesh.interface import Mesh

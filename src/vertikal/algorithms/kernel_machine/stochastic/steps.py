@@ -21,13 +21,13 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Moment, Shard, Training
 from vertikal.errors import InputError
 from vertikal.party.party import Party
-from vertikal.solvers.expansion import Expansion
 from vertikal.solvers.feature_operator import FeatureOperator
 
 Array = npt.NDArray[Any]
 
 _ROUNDING = 1e-7
 _DIVERGED = 1e6
+_SMALLEST = 1e-100
 
 
 class Rule(ABC):
@@ -46,6 +46,33 @@ class Rule(ABC):
     @abstractmethod
     def value(self, f: Array, rows: Array) -> float:
         """The batch's mean loss."""
+
+
+class Expansion:
+    """f = Σ_j α_j φ_j; coefficients (width, outputs), zero at first.
+
+    FDSKL eq. (7) multiplies all earlier coefficients by 1 − γλ in each step. One factor is kept for
+    all of them instead, so that a step costs its own block only.
+    """
+
+    def __init__(self, width: int, outputs: int) -> None:
+        self._stored = np.zeros((width, outputs))
+        self._factor = 1.0
+
+    def decay(self, factor: float) -> None:
+        """α ← factor · α, for all coefficients, in constant time."""
+        self._factor *= factor
+        if abs(self._factor) < _SMALLEST:
+            self._stored *= self._factor
+            self._factor = 1.0
+
+    def add(self, columns: slice, values: Array) -> None:
+        """α[columns] += values."""
+        self._stored[columns] += values / self._factor
+
+    def coefficients(self, columns: slice = slice(None)) -> Array:
+        """α[columns]."""
+        return np.asarray(self._stored[columns] * self._factor)
 
 
 class Learner:

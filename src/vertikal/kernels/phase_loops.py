@@ -94,9 +94,9 @@ class CompiledLoops:
     """The same in machine code, by numba: one pass over the phases, no temporary arrays."""
 
     def __init__(self) -> None:
-        from vertikal.kernels import loops_compiled
+        from vertikal.kernels import phase_loops_compiled
 
-        self._code = loops_compiled
+        self._code = phase_loops_compiled
 
     def wrap(self, steps: Array, offsets: Array, out: Array) -> bool:
         return bool(self._code.wrap(steps, steps.view(np.uint64), offsets, out))

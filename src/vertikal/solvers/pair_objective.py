@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.losses.pairwise import PairLoss
-from vertikal.solvers.exact import Objective
+from vertikal.solvers.objective import Objective, column_products
 
 Array = npt.NDArray[Any]
 
 MOST_PAIRS = 1 << 22
-"""Pairs that are summed one by one in a pass; beyond, so many are drawn."""
+"""The most pairs that are summed one by one in a pass; of more, so many are drawn."""
 
 _CHUNK = 1 << 20
 
@@ -32,7 +32,7 @@ class PairSums(ABC):
     """R and its derivatives as functions of the predictions u of positives and v of negatives."""
 
     said: str
-    """Which pairs are summed, in words."""
+    """A few words that say which pairs are summed."""
 
     @abstractmethod
     def value(self, u: Array, v: Array) -> float:
@@ -158,11 +158,11 @@ class ListedSums(PairSums):
             yield i, j, self._p[i] * self._q[j]
 
 
-class PairProblem(Objective):
+class PairObjective(Objective):
     """AVFKAM eq. (2) on the drawn features: the mean loss over pairs, plus λ/2 ‖f‖².
 
-    ``positive`` (rows,) are booleans. Rows of weight zero are in no pair. Where there are more than
-    ``most_pairs`` pairs that would have to be listed, so many are drawn by ``seed``.
+    ``positive`` (rows,) are booleans. Rows of weight zero are in no pair. If the loss needs
+    its pairs listed and there are more than ``most_pairs``, so many are drawn by ``seed``.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class PairProblem(Objective):
 
     @property
     def said(self) -> str:
-        """Which pairs are summed, in words."""
+        """A few words that say which pairs are summed."""
         return self._sums.said
 
     def start(self) -> Array:
@@ -207,7 +207,7 @@ class PairProblem(Objective):
         return values
 
     def along(self, f: Array, direction: Array) -> tuple[Array, Array]:
-        first = np.einsum("ij,ij->j", self.residuals(f), direction)
+        first = column_products(self.residuals(f), direction)
         return first, np.array([self._sums.bend(*self._cut(f), *self._cut(direction))])
 
     def shares(self) -> Array:

@@ -7,7 +7,13 @@ import pytest
 from scipy import sparse
 from scipy.optimize import brentq
 
-from vertikal.solvers.ball import ACCURACY, DualBall, PrimalBall, RitzBall, ball_solver
+from vertikal.solvers.bounded_least_squares import (
+    ACCURACY,
+    DualBall,
+    PrimalBall,
+    RitzBall,
+    ball_solver,
+)
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
 

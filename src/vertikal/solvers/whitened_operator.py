@@ -15,9 +15,9 @@ Array = npt.NDArray[Any]
 class WhitenedOperator(FeatureOperator):
     """``columns`` is C (rows, width) as an operator, ``matrix`` W (width, width).
 
-    ``gram`` is ΦᵀΦ/width on the landmarks, which stands for the covariance over many rows where a
-    preconditioner asks for it: these rows were drawn from all at random. Weights that differ change
-    the covariance, so that it is taken from the rows themselves where enough of them count.
+    ``gram`` is ΦᵀΦ/width on the landmarks. A preconditioner gets it for the covariance over many
+    rows, since landmarks are rows drawn at random. Unequal weights change the covariance; then it
+    is computed from the rows themselves, if enough of them count.
     """
 
     def __init__(self, columns: FeatureOperator, matrix: Array, gram: Array) -> None:
@@ -41,7 +41,7 @@ class WhitenedOperator(FeatureOperator):
 
     def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
         many = len(rows) >= self.width
-        if many and not self._tell(weights):
+        if many and not self._rows_are_better(weights):
             return self._of_landmarks(weights, columns)
         raw = self._columns.gram(rows, weights)
         if raw is None:
@@ -49,10 +49,11 @@ class WhitenedOperator(FeatureOperator):
         part = self._matrix[:, columns]
         return np.asarray(part.T @ raw @ part)
 
-    def _tell(self, weights: Array) -> bool:
-        """Whether weights differ, and as many rows count as there are features.
+    def _rows_are_better(self, weights: Array) -> bool:
+        """True if weights differ and at least as many rows count as there are features.
 
-        (Σw)²/Σw² is that number: few rows with nearly all the weight tell less than landmarks do.
+        (Σw)²/Σw² is the number that count: a few rows with nearly all the weight say less about the
+        covariance than the landmarks do.
         """
         total, squares = float(weights.sum()), float(np.square(weights).sum())
         return bool(weights.min() < weights.max()) and total**2 >= self.width * squares

@@ -7,7 +7,7 @@ from vertikal.compute.open_operator import OpenOperator
 from vertikal.kernels.landmarks import LandmarkMap, whitening
 from vertikal.ring.integers import Ring
 from vertikal.solvers.feature_operator import FeatureOperator
-from vertikal.solvers.whitened import WhitenedOperator
+from vertikal.solvers.whitened_operator import WhitenedOperator
 
 generator = np.random.default_rng(0)
 X = generator.normal(size=(70, 5))

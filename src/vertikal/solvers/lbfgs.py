@@ -1,10 +1,8 @@
-"""The regularised problem on the drawn features, solved to tolerance (``solver="exact"``).
+"""L-BFGS to tolerance on a regularised `Objective` (``solver="exact"``).
 
-    minimise over α   R(c + Φα) + λ/2 ‖α‖²,   R(f) = (1/W) Σ_i w_i L(f_i, y_i), or over pairs,
-
-by L-BFGS, preconditioned with a Cholesky factor of κ·ΦᵀWΦ/W + λI from a subsample of the rows. One
-iteration costs one forward and one adjoint pass. Several outputs (one against the rest) are
-separate problems that share their passes.
+Preconditioned with a Cholesky factor of κ·ΦᵀWΦ/W + λI from a subsample of the rows. One iteration
+costs one forward and one adjoint pass. Several outputs are separate problems that share their
+passes.
 
 With several label parties each holds a block of α and of Φ's columns, and runs this same code; f
 and the inner products are sums over them (`Sums`). All see the same sums, so all take the same
@@ -13,7 +11,6 @@ decisions.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,24 +20,31 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from vertikal.losses.pointwise import Loss
 from vertikal.solvers.feature_operator import FeatureOperator
-from vertikal.solvers.line_search import search
+from vertikal.solvers.objective import Objective, column_products
 
 Array = npt.NDArray[Any]
 
 MEMORY = 10
-"""Pairs that L-BFGS remembers."""
+"""Pairs of steps and gradient changes that L-BFGS keeps."""
+
+LONG_MEMORY = 30
+"""Pairs kept where Φ offers no Gram matrix: without a preconditioner they halve the passes."""
 
 SAMPLE = 8192
 """The most rows that a preconditioner is made of."""
 
-LONG_MEMORY = 30
-"""The same where Φ offers no Gram matrix: memory halves the passes that a preconditioner saves."""
+FULL_STEP_SLOPE = 0.5
+"""Share of the slope that a full step may leave without being searched on."""
+
+SEARCHED_SLOPE = 0.1
+"""Share of the slope that a search leaves."""
+
+_SEARCH_ROUNDS = 12
 
 
 class Sums(Protocol):
-    """Adds up what the label parties hold; each gets the total."""
+    """Adds up what the label parties hold, and gives each of them the total."""
 
     def rows(self, partial: Array) -> Array: ...
     def scalars(self, partial: Array) -> Array: ...
@@ -54,73 +58,6 @@ class Alone:
 
     def scalars(self, partial: Array) -> Array:
         return partial
-
-
-class Objective(ABC):
-    """What is to be solved, apart from Φ: a convex function R of f, plus λ/2 ‖α‖²."""
-
-    penalty: float  # λ
-
-    @abstractmethod
-    def start(self) -> Array:
-        """f at α = 0, (rows, outputs); what the solver adds to is not penalised."""
-
-    @abstractmethod
-    def value(self, f: Array) -> Array:
-        """R(f), one number per output (outputs,)."""
-
-    @abstractmethod
-    def residuals(self, f: Array) -> Array:
-        """∂R/∂f, (rows, outputs)."""
-
-    @abstractmethod
-    def along(self, f: Array, direction: Array) -> tuple[Array, Array]:
-        """First and second derivative of R at f along ``direction``, each (outputs,)."""
-
-    @abstractmethod
-    def shares(self) -> Array:
-        """How much each row counts in the Hessian, (rows,), in all 1 or so."""
-
-    @abstractmethod
-    def stiffness(self) -> float:
-        """κ, a typical second derivative: κ·ΦᵀSΦ, S the shares, is about the Hessian of R."""
-
-
-@dataclass(frozen=True)
-class Problem(Objective):
-    """R = (1/W) Σ_i w_i L(c + (Φα)_i, y_i), a mean over rows."""
-
-    targets: Array  # (rows, outputs); ±1 for classification
-    weights: Array  # (rows,)
-    loss: Loss
-    penalty: float  # λ
-    constant: Array  # (outputs,), added to every prediction and not penalised
-
-    @property
-    def mass(self) -> float:
-        """W, the sum of the weights."""
-        return float(self.weights.sum())
-
-    def start(self) -> Array:
-        return np.broadcast_to(self.constant, self.targets.shape).copy()
-
-    def value(self, f: Array) -> Array:
-        return np.asarray(self.shares() @ self.loss.value(f, self.targets))
-
-    def residuals(self, f: Array) -> Array:
-        return np.asarray(self.shares()[:, None] * self.loss.derivative(f, self.targets))
-
-    def along(self, f: Array, direction: Array) -> tuple[Array, Array]:
-        shares = self.shares()[:, None]
-        bend = shares * self.loss.curvature(f, self.targets)
-        return _dots(self.residuals(f), direction), _dots(bend, np.square(direction))
-
-    def shares(self) -> Array:
-        return np.asarray(self.weights / self.mass)
-
-    def stiffness(self) -> float:
-        mean = float(np.mean(self.shares() @ self.loss.curvature(self.start(), self.targets)))
-        return max(mean, 0.01 * self.loss.curvature_bound)
 
 
 @dataclass
@@ -139,7 +76,7 @@ class Solution:
 
 def solve(
     operator: FeatureOperator,
-    problem: Objective,
+    objective: Objective,
     *,
     sums: Sums | None = None,
     tolerance: float = 1e-3,
@@ -147,17 +84,17 @@ def solve(
     sample: Array | None = None,
     report: Callable[[Solution], None] = lambda _: None,
 ) -> Solution:
-    """Solve ``problem`` until the preconditioned gradient has shrunk by ``tolerance``.
+    """Minimise ``objective`` until the preconditioned gradient has shrunk by ``tolerance``.
 
     ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be
     the same at all label parties. ``report`` is called after each iteration.
     """
     sums = sums or Alone()
-    f = problem.start()
+    f = objective.start()
     rows, outputs = f.shape
     solution = Solution(np.zeros((operator.width, outputs)))
     precondition, offered = _preconditioner(
-        operator, problem, np.arange(rows) if sample is None else sample
+        operator, objective, np.arange(rows) if sample is None else sample
     )
     history = _History(outputs, MEMORY if offered else LONG_MEMORY)
 
@@ -166,7 +103,7 @@ def solve(
 
     def gradient() -> Array:
         solution.passes += 1
-        return operator.adjoint(problem.residuals(f)) + problem.penalty * a
+        return operator.adjoint(objective.residuals(f)) + objective.penalty * a
 
     g = gradient()
     p = precondition(g)
@@ -176,7 +113,7 @@ def solve(
         history.update(tables)
         size = history.gradient_size  # gᵀP⁻¹g, (outputs,)
         first = size if first is None else first
-        value = problem.value(f) + problem.penalty / 2 * penalty_value
+        value = objective.value(f) + objective.penalty / 2 * penalty_value
         solution.objective.append(float(value.sum()))
         solution.gradient.append(float(np.sqrt(np.max(size))))
         report(solution)
@@ -185,9 +122,8 @@ def solve(
         if solution.converged or iteration == max_iterations:
             break
         d = np.where(open_, history.direction(), 0.0)
-        aa, ad, dd, gd = sums.scalars(
-            np.stack([_dots(a, a), _dots(a, d), _dots(d, d), _dots(g, d)])
-        )
+        pairs = ((a, a), (a, d), (d, d), (g, d))
+        aa, ad, dd, gd = sums.scalars(np.stack([column_products(u, v) for u, v in pairs]))
         # A direction that does not descend comes of rounding only: nothing more can be gained.
         d = np.where(gd < 0, d, 0.0)
         if not (gd < 0).any():
@@ -196,13 +132,13 @@ def solve(
         fd = sums.rows(operator.forward(d))  # Φd, (rows, outputs)
 
         def slope(t: Array, f: Array = f, fd: Array = fd, ad: Array = ad, dd: Array = dd) -> Any:
-            first, second = problem.along(f + t * fd, fd)
+            first, second = objective.along(f + t * fd, fd)
             return (
-                first + problem.penalty * (ad + t * dd),
-                second + problem.penalty * dd,
+                first + objective.penalty * (ad + t * dd),
+                second + objective.penalty * dd,
             )
 
-        t = search(slope, np.minimum(gd, 0.0))
+        t = line_search(slope, np.minimum(gd, 0.0))
         a += t * d
         f += t * fd
         penalty_value = aa + 2 * t * ad + np.square(t) * dd
@@ -212,6 +148,34 @@ def solve(
         solution.iterations += 1
     solution.predictions = f
     return solution
+
+
+def line_search(slope: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
+    """Step lengths t (outputs,) at which each convex function of t has nearly levelled off.
+
+    A Newton search inside a bracket, for all outputs in step. Since f(α + t·d) = f + t·Φd, it needs
+    no pass over the features.
+
+    ``slope(t)`` returns first and second derivative at t; ``start`` is the slope at 0, not
+    positive. The full step t = 1 is taken where it already leaves at most half of the slope.
+    """
+    steps = np.where(start < 0, 1.0, 0.0)
+    low, high = np.zeros_like(steps), np.full_like(steps, np.inf)
+    tolerance = FULL_STEP_SLOPE
+    for _ in range(_SEARCH_ROUNDS):
+        first, second = slope(steps)
+        done = np.abs(first) <= tolerance * np.abs(start)
+        if done.all():
+            break
+        tolerance = SEARCHED_SLOPE
+        low = np.where(first < 0, steps, low)
+        high = np.where(first > 0, steps, high)
+        newton = steps - np.divide(first, second, out=np.full_like(first, np.inf), where=second > 0)
+        widest = np.where(np.isinf(high), 4 * steps, high)
+        inside = (newton > low) & (newton < widest)
+        middle = np.where(np.isinf(high), 2 * steps, (low + high) / 2)
+        steps = np.where(done, steps, np.where(inside, newton, middle))
+    return np.asarray(steps)
 
 
 class _History:
@@ -247,7 +211,7 @@ class _History:
             table[m * m : 2 * m * m, o] = (past_y @ past_z.T).ravel()
             table[2 * m * m : 2 * m * m + m, o] = past_s @ g[:, o]
             table[2 * m * m + m : -1, o] = past_y @ p[:, o]
-        table[-1] = _dots(g, p)
+        table[-1] = column_products(g, p)
         return table
 
     def update(self, tables: Array) -> None:
@@ -288,17 +252,6 @@ class _History:
         return -np.asarray(r)
 
 
-def automatic_penalty(weights: Array) -> float:
-    """λ where nobody gave one: 0.1 over the (weighted) number of rows, `SVC`'s C = 10."""
-    return 0.1 / float(weights.sum())
-
-
-def best_constants(loss: Loss, targets: Array, weights: Array) -> Array:
-    """The best constant prediction of each output (outputs,), from which the solver starts."""
-    shares = weights @ (targets > 0) / weights.sum()
-    return np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
-
-
 def sample_rows(rows: int, width: int, seed: int) -> Array:
     """The rows that a preconditioner is made of: about four per feature are worth their cost.
 
@@ -310,27 +263,22 @@ def sample_rows(rows: int, width: int, seed: int) -> Array:
     return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
 
 
-def _dots(a: Array, b: Array) -> Array:
-    """Inner products column by column."""
-    return np.asarray(np.einsum("ij,ij->j", a, b))
-
-
 def _preconditioner(
-    operator: FeatureOperator, problem: Objective, sample: Array
+    operator: FeatureOperator, objective: Objective, sample: Array
 ) -> tuple[Callable[[Array], Array], bool]:
     """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀSΦ[sample] + λI, and whether Φ offered its Gram matrix.
 
     Where it did not, P = λ + κ.
     """
-    shares, kappa = problem.shares(), problem.stiffness()
+    shares, kappa = objective.shares(), objective.stiffness()
     if not shares[sample].any():
         sample = np.flatnonzero(shares)
     gram = operator.gram(sample, shares[sample] * (shares.sum() / shares[sample].sum()))
     if gram is None:
-        return lambda g: g / (problem.penalty + kappa), False
+        return lambda g: g / (objective.penalty + kappa), False
     gram *= kappa
     diagonal = np.einsum("ii->i", gram)
-    ridge = problem.penalty
+    ridge = objective.penalty
     for _ in range(8):
         try:
             diagonal += ridge

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertikal.kernels.loops import LIMIT, LOOPS, CompiledLoops, NumpyLoops
+from vertikal.kernels.phase_loops import LIMIT, LOOPS, CompiledLoops, NumpyLoops
 
 numba = pytest.importorskip("numba")
 

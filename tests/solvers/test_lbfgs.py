@@ -1,4 +1,4 @@
-"""The exact solver against SciPy on the explicit matrix; several label parties as threads."""
+"""L-BFGS against SciPy on the explicit matrix, several label parties as threads; line search."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.naive.phases import cosines
 from tests.naive.solver import minimise, objective
@@ -14,8 +16,9 @@ from vertikal.compute.open_operator import OpenOperator
 from vertikal.kernels.random_features import FourierMap
 from vertikal.losses.pointwise import LOSSES
 from vertikal.ring.integers import Ring
-from vertikal.solvers.exact import Problem, Solution, solve
 from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.lbfgs import FULL_STEP_SLOPE, SEARCHED_SLOPE, Solution, line_search, solve
+from vertikal.solvers.objective import RowObjective
 
 ROWS, WIDTH = 150, 30
 
@@ -49,7 +52,7 @@ def make_problem(loss, outputs=1, *, weighted=False, penalty=0.01, seed=0):
     targets = noisy if loss == "square" else np.where(noisy > 0.3, 1.0, -1.0)
     weights = generator.integers(0, 4, ROWS).astype(float) if weighted else np.ones(ROWS)
     constant = generator.normal(0, 0.3, outputs)
-    return phases, features, Problem(targets, weights, LOSSES[loss], penalty, constant)
+    return phases, features, RowObjective(targets, weights, LOSSES[loss], penalty, constant)
 
 
 def by_scipy(features, problem):
@@ -154,7 +157,9 @@ def test_a_subsample_without_any_weight_does_not_spoil_the_solution():
     phases, features, problem = make_problem("logistic")
     weights = np.zeros(ROWS)
     weights[:20] = 1.0
-    problem = Problem(problem.targets, weights, problem.loss, problem.penalty, problem.constant)
+    problem = RowObjective(
+        problem.targets, weights, problem.loss, problem.penalty, problem.constant
+    )
     sample = np.arange(30, 90)
     solution = solve(open_operator(phases), problem, sample=sample, tolerance=1e-9)
     np.testing.assert_allclose(solution.coefficients, by_scipy(features, problem), atol=2e-6)
@@ -234,3 +239,73 @@ def test_several_label_parties_find_the_solution_of_one(loss, cuts):
     assert len({(s.iterations, s.passes, s.converged) for s in solutions}) == 1
     assert all(s.objective == solutions[0].objective for s in solutions)
     assert all(s.converged for s in solutions)
+
+
+def quadratic(curvature, best):
+    """t ↦ curvature/2·(t − best)²."""
+    c, b = np.array(curvature, float), np.array(best, float)
+    return lambda t: (c * (t - b), np.broadcast_to(c, t.shape).copy())
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(1e-2, 3e2)), min_size=1, max_size=4))
+def test_quadratics_are_levelled(problems):
+    curvature, best = map(np.array, zip(*problems, strict=True))
+    slope = quadratic(curvature, best)
+    start = slope(np.zeros(len(problems)))[0]
+    steps = line_search(slope, start)
+    assert (steps > 0).all()
+    assert (np.abs(slope(steps)[0]) <= FULL_STEP_SLOPE * np.abs(start) + 1e-12).all()
+
+
+def test_a_good_full_step_is_taken_at_once():
+    calls = []
+
+    def slope(t):
+        calls.append(t.copy())
+        return 0.4 * np.ones(1), np.ones(1)
+
+    assert line_search(slope, np.array([-1.0])).tolist() == [1.0]
+    assert len(calls) == 1
+
+
+def test_otherwise_the_slope_shrinks_to_a_tenth():
+    slope = quadratic([1.0], [5.0])
+    (step,) = line_search(slope, np.array([-5.0]))
+    assert abs(slope(np.array([step]))[0][0]) <= SEARCHED_SLOPE * 5
+    assert 4.5 <= step <= 5.5
+
+
+def test_outputs_do_not_disturb_one_another():
+    together = line_search(quadratic([1, 3, 0.5], [5, 1, 40]), np.array([-5.0, -3.0, -20.0]))
+    assert together[1] == 1.0
+    assert together[0] == pytest.approx(5, rel=0.15)
+    assert together[2] == pytest.approx(40, rel=0.15)
+
+
+@pytest.mark.parametrize("start", [0.0])
+def test_where_there_is_no_descent_nothing_moves(start):
+    steps = line_search(quadratic([1.0, 1.0], [0.0, 1.0]), np.array([start, -1.0]))
+    assert steps.tolist() == [0.0, 1.0]
+
+
+def test_a_slope_without_curvature_is_followed_by_doubling():
+    """A hinge: slope −1 up to t = 6, +1 after; Newton has nothing to go by."""
+
+    def slope(t):
+        return np.where(t < 6, -1.0, 1.0), np.zeros_like(t)
+
+    (step,) = line_search(slope, np.array([-1.0]))
+    assert step == pytest.approx(6, abs=0.1)
+
+
+def test_an_overshooting_newton_step_is_held_back():
+    """softplus-like: nearly no curvature at t = 1, the minimum far away."""
+
+    def slope(t):
+        wave = np.tanh(t - 30.0)
+        return wave, 1 - wave**2
+
+    (step,) = line_search(slope, np.array([-1.0]))
+    assert 0 < step < 64
+    assert abs(slope(np.array([step]))[0][0]) <= 0.5

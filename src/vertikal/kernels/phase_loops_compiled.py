@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from vertikal.kernels.loops import _S0, _S1, _S2, _S3, _S4, ROUNDER
+from vertikal.kernels.phase_loops import _S0, _S1, _S2, _S3, _S4, ROUNDER
 
 _ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
 _HALF = np.float32(0.5)

@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg  # noqa: F401 (its BLAS is a library of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from vertikal.compute.blas import one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 
 
 def blas_threads():

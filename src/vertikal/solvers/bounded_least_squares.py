@@ -18,13 +18,13 @@ import numpy.typing as npt
 from scipy.linalg import eigh, eigh_tridiagonal
 
 from vertikal.solvers.design import Design
-from vertikal.solvers.least_squares import Following, LeastSquares
+from vertikal.solvers.least_squares import LeastSquares
 from vertikal.solvers.regularisers import Regulariser
 
 Array = npt.NDArray[Any]
 
 ACCURACY = 1e-7
-"""How far, in units of the radius, D·x may lie from that of the exact minimum."""
+"""The largest distance of D·x from that of the exact minimum, in units of the radius."""
 
 _ROUNDING = 1e-12
 _CHECKED = 5
@@ -42,7 +42,7 @@ def ball_solver(
     return PrimalBall(design, ridge, curvature, radius)
 
 
-class PrimalBall(Following):
+class PrimalBall(LeastSquares):
     """With DᵀD = V diag(e) Vᵀ: x = V (λ + ce + μ)⁻¹ Vᵀ cDᵀt."""
 
     def __init__(self, design: Design, ridge: float, curvature: float, radius: float) -> None:
@@ -55,7 +55,7 @@ class PrimalBall(Following):
         return np.asarray(self._vectors @ _scaled(right, right, self._spectrum, self._radius))
 
 
-class DualBall(Following):
+class DualBall(LeastSquares):
     """With √W·DDᵀ·√W = U diag(e) Uᵀ: x = Dᵀ√W·U (λ + ce + μ)⁻¹ Uᵀ c√W·t, of length² Σ e_i g_i²."""
 
     def __init__(self, design: Design, ridge: float, curvature: float, radius: float) -> None:
@@ -71,7 +71,7 @@ class DualBall(Following):
         return self._design.rooted_adjoint(self._vectors @ shares)
 
 
-class RitzBall(Following):
+class RitzBall(LeastSquares):
     """Lanczos vectors V of cDᵀD, begun at cDᵀt: x = V y, y the minimum in their span.
 
     The equation then misses r = βy_k·v_{k+1}, and D·x misses at most ‖r‖/2√(cλ): subtract the two

@@ -1,4 +1,4 @@
-"""The public plan of a sealed fit: safe steps, numbers that fit, for any data."""
+"""The public steps of a sealed fit: safe steps, numbers that fit, for any data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertikal.errors import InputError
-from vertikal.solvers.sealed_plan import COEFFICIENT_BITS, MOMENTUM_BITS, ROOM, VALUE_BITS, plan
+from vertikal.solvers.sealed_steps import (
+    COEFFICIENT_BITS,
+    MOMENTUM_BITS,
+    ROOM,
+    VALUE_BITS,
+    sealed_steps,
+)
 
 MATRIX_BITS = 22
 
@@ -32,11 +38,11 @@ def features(rows, width, spread, seed):
     st.integers(0, 1000),
 )
 def test_steps_are_safe_and_every_number_fits(rows, width, spread, penalty, iterations, seed):
-    """Float arithmetic beside the plan: the bounds hold for w, f and the gradient."""
+    """Float arithmetic beside the whole numbers: the bounds hold for w, f and the gradient."""
     C = features(rows, width, spread, seed)
     y = np.where(np.random.default_rng(seed).uniform(size=rows) < 0.3, 1.0, -1.0)
     y -= y.mean()
-    steps = plan(rows, width, penalty, iterations, 2.0, MATRIX_BITS)
+    steps = sealed_steps(rows, width, penalty, iterations, 2.0, MATRIX_BITS)
     hessian = 4 / (rows * width) * C.T @ C + penalty * np.eye(width)
     assert steps.step_size * np.linalg.eigvalsh(hessian)[-1] <= 1 + 1e-9
     u = v = np.zeros(width)
@@ -55,7 +61,7 @@ def test_steps_are_safe_and_every_number_fits(rows, width, spread, penalty, iter
 
 
 def test_a_plan_by_hand():
-    steps = plan(1000, 64, 0.0001, 3, 2.0, MATRIX_BITS)
+    steps = sealed_steps(1000, 64, 0.0001, 3, 2.0, MATRIX_BITS)
     largest = 1 + math.sqrt(2 * 40 * math.log(2) / 64)
     assert 1 / (2 * largest + 0.0001) * (1 - 2**-3) <= steps.step_size
     assert steps.step_size <= 1 / (2 * largest + 0.0001)
@@ -69,7 +75,7 @@ def test_a_plan_by_hand():
 
 
 def test_few_directions_may_have_features_twice_as_long():
-    assert plan(10, 2, 1.0, 1, 2.0, MATRIX_BITS).step_size <= 1 / (2 * 2 + 1)
+    assert sealed_steps(10, 2, 1.0, 1, 2.0, MATRIX_BITS).step_size <= 1 / (2 * 2 + 1)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +83,13 @@ def test_few_directions_may_have_features_twice_as_long():
 )
 def test_what_does_not_fit_is_refused(rows, iterations, penalty):
     with pytest.raises(InputError, match=f"'sealed' cannot hold {rows} rows, {iterations} iter"):
-        plan(rows, 1024, penalty, iterations, 2.0, MATRIX_BITS)
+        sealed_steps(rows, 1024, penalty, iterations, 2.0, MATRIX_BITS)
 
 
 def test_steps_without_end_are_refused():
     with pytest.raises(InputError, match="max_iterations must be at most 100000 with"):
-        plan(100, 64, 1e-3, 10**9, 2.0, MATRIX_BITS)
+        sealed_steps(100, 64, 1e-3, 10**9, 2.0, MATRIX_BITS)
 
 
 def test_a_million_rows_fit():
-    assert plan(10**6, 2048, 1e-7, 300, 2.0, MATRIX_BITS).residual_bits >= 12
+    assert sealed_steps(10**6, 2048, 1e-7, 300, 2.0, MATRIX_BITS).residual_bits >= 12

@@ -1,7 +1,10 @@
-"""The public side of a sealed fit: step sizes and fraction bits, known before any data is.
+"""Step sizes and fraction bits of a sealed fit: public, and fixed before any data is known.
 
-Minimised over w is (1/n) Σ_i ω_i (φ_iᵀw − y_i)² + (λ/2)‖w‖², ω_i of mean 1, or a pairwise square
-loss, by Nesterov's accelerated gradient steps from zero:
+A sealed fit minimises over w
+
+    F(w) = (1/n) Σ_i ω_i (φ_iᵀw − y_i)² + (λ/2)‖w‖²,    ω_i of mean 1,
+
+or a pairwise square loss with the same penalty, by Nesterov's accelerated gradient steps from zero:
 
     w_k = v_k − η·∇F(v_k),    v_{k+1} = w_k + β_k (w_k − w_{k−1}),    β_k = (t_k − 1) / t_{k+1}.
 
@@ -36,14 +39,14 @@ STEP_BITS = 4
 FEWEST_RESIDUAL_BITS = 8
 MOST_ITERATIONS = 100_000
 ROOM = 61
-"""Bits of magnitude that any number may have, one less than truncation can take."""
+"""Bits of magnitude that any number may have: one less than truncation can take."""
 
 _CHANCE = 40 * math.log(2)
 
 
 @dataclass(frozen=True)
-class SealedPlan:
-    """What label party, helper and dealer do in each iteration, as whole numbers."""
+class SealedSteps:
+    """The steps that label party, helper and dealer take in step, as whole numbers."""
 
     iterations: int
     residual_bits: int
@@ -60,10 +63,10 @@ class SealedPlan:
     """Bound on |f| of a row, and on what a weight may be multiplied by."""
 
 
-def plan(
+def sealed_steps(
     rows: int, width: int, penalty: float, iterations: int, curvature: float, matrix_bits: int
-) -> SealedPlan:
-    """The plan for n rows, D directions, λ, a number of iterations, and κ."""
+) -> SealedSteps:
+    """Steps for n rows, D directions, λ, a number of iterations, and κ."""
     if iterations > MOST_ITERATIONS:
         raise InputError.of(
             "max_iterations", f"at most {MOST_ITERATIONS} with disclosure='sealed'", iterations
@@ -94,7 +97,7 @@ def plan(
     step = math.floor(wanted * 2.0**-exponent)  # the largest of STEP_BITS bits that is safe
     gradient_bits = matrix_bits + residual_bits
     ridge = penalty * rows * width / 4 * 2.0 ** (gradient_bits - COEFFICIENT_BITS)
-    return SealedPlan(
+    return SealedSteps(
         iterations,
         residual_bits,
         step,

@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 
 from tests.naive.pairwise import bend_over_pairs, over_pairs
 from tests.naive.phases import cosines
-from tests.solvers.test_exact import Lockstep, Share, open_operator
+from tests.solvers.test_lbfgs import Lockstep, Share, open_operator
 from vertikal.losses.pairwise import PAIR_LOSSES
-from vertikal.solvers.exact import solve
-from vertikal.solvers.pairs import PairProblem
+from vertikal.solvers.lbfgs import solve
+from vertikal.solvers.pair_objective import PairObjective
 
 NAMES = sorted(PAIR_LOSSES)
 ROWS, WIDTH = 60, 30
@@ -39,7 +39,7 @@ def draw(seed, rows=25, spread=1.5, *, ties=False):
 def test_value_gradient_and_bend_equal_those_over_listed_pairs(name, seed, ties, shift):
     loss = PAIR_LOSSES[name]
     f, positive, weights, direction = draw(seed, ties=ties)
-    problem = PairProblem(positive, weights, loss, 0.1)
+    problem = PairObjective(positive, weights, loss, 0.1)
     value, gradient = over_pairs(name, f, positive, weights)
     moved = (f + shift)[:, None]  # a constant changes no pair
     assert problem.value(moved)[0] == pytest.approx(value, rel=1e-8, abs=1e-10)
@@ -58,7 +58,7 @@ def test_value_gradient_and_bend_equal_those_over_listed_pairs(name, seed, ties,
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_against_finite_differences(name):
     f, positive, weights, direction = draw(3)
-    problem = PairProblem(positive, weights, PAIR_LOSSES[name], 0.1)
+    problem = PairObjective(positive, weights, PAIR_LOSSES[name], 0.1)
     h = 1e-6
     up, down = (problem.value((f + s * h * direction)[:, None])[0] for s in (1, -1))
     assert problem.along(f[:, None], direction[:, None])[0][0] == pytest.approx(
@@ -70,8 +70,8 @@ def test_the_gradient_against_finite_differences(name):
 def test_rows_of_weight_zero_are_in_no_pair(name):
     f, positive, weights, _ = draw(4)
     kept = weights > 0
-    whole = PairProblem(positive, weights, PAIR_LOSSES[name], 0.1)
-    part = PairProblem(positive[kept], weights[kept], PAIR_LOSSES[name], 0.1)
+    whole = PairObjective(positive, weights, PAIR_LOSSES[name], 0.1)
+    part = PairObjective(positive[kept], weights[kept], PAIR_LOSSES[name], 0.1)
     assert whole.value(f[:, None]) == pytest.approx(part.value(f[kept][:, None]))
     assert not whole.residuals(f[:, None])[~kept].any()
 
@@ -82,10 +82,10 @@ def test_a_weight_of_two_is_the_row_twice():
     weights[::3] = 2.0
     twice = np.repeat(np.arange(len(f)), weights.astype(int))
     for loss in PAIR_LOSSES.values():
-        weighted = PairProblem(positive, weights, loss, 0.1).value(f[:, None])
+        weighted = PairObjective(positive, weights, loss, 0.1).value(f[:, None])
         ones = np.ones(len(twice))
         assert weighted == pytest.approx(
-            PairProblem(positive[twice], ones, loss, 0.1).value(f[twice][:, None])
+            PairObjective(positive[twice], ones, loss, 0.1).value(f[twice][:, None])
         )
 
 
@@ -96,7 +96,7 @@ def test_many_rows_need_no_list_of_pairs(name):
     rows = 200_000
     f = generator.normal(size=(rows, 1))
     positive = np.arange(rows) % 2 == 0
-    problem = PairProblem(positive, np.ones(rows), PAIR_LOSSES[name], 0.1)
+    problem = PairObjective(positive, np.ones(rows), PAIR_LOSSES[name], 0.1)
     assert problem.said == "all 10,000,000,000 pairs"
     u, v = f[positive, 0], f[~positive, 0]
     sample = PAIR_LOSSES[name].value(u, generator.permutation(v)).mean()
@@ -106,8 +106,8 @@ def test_many_rows_need_no_list_of_pairs(name):
 
 def test_the_logistic_loss_draws_pairs_beyond_a_number_and_says_so():
     f, positive, weights, direction = draw(6, rows=60)
-    few = PairProblem(positive, weights, PAIR_LOSSES["logistic"], 0.1)
-    many = PairProblem(positive, weights, PAIR_LOSSES["logistic"], 0.1, most_pairs=200)
+    few = PairObjective(positive, weights, PAIR_LOSSES["logistic"], 0.1)
+    many = PairObjective(positive, weights, PAIR_LOSSES["logistic"], 0.1, most_pairs=200)
     count = (positive & (weights > 0)).sum() * (~positive & (weights > 0)).sum()
     assert few.said == f"all {count} pairs"
     assert many.said == f"200 of {count} pairs, drawn at random"
@@ -142,7 +142,7 @@ def by_scipy(name, features, positive, weights, penalty):
 def test_the_solution_is_scipys(name):
     phases, features, positive, weights = make(name)
     wanted, least = by_scipy(name, features, positive, weights, 0.01)
-    problem = PairProblem(positive, weights, PAIR_LOSSES[name], 0.01)
+    problem = PairObjective(positive, weights, PAIR_LOSSES[name], 0.01)
     solution = solve(open_operator(phases), problem, tolerance=1e-9)
     assert solution.converged
     assert solution.objective[-1] == pytest.approx(least, rel=1e-9)
@@ -154,7 +154,7 @@ def test_the_solution_is_scipys(name):
 def test_several_label_parties_find_the_solution_of_one(name):
     phases, features, positive, weights = make(name)
     wanted, _ = by_scipy(name, features, positive, weights, 0.01)
-    problem = PairProblem(positive, weights, PAIR_LOSSES[name], 0.01)
+    problem = PairObjective(positive, weights, PAIR_LOSSES[name], 0.01)
     pieces = np.split(np.arange(WIDTH), [10, 18])
     sums = Lockstep(len(pieces))
     solutions = [None] * len(pieces)
