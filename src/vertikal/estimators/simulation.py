@@ -1,36 +1,30 @@
-"""Running a program for all parties at once: one thread and one mesh end each, one process."""
+"""A simulated federation: the same program for all parties at once, in threads of this process."""
 
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
-from vertikal.errors import MeshError, VertikalError
 from vertikal.estimators.report import Report
 from vertikal.mesh import local_meshes
 from vertikal.mesh.interface import Mesh
+from vertikal.mesh.party_threads import run_in_threads
 from vertikal.party.clock import Observer
 from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Ledger
 from vertikal.version import __version__
 
-Result = TypeVar("Result")
 Wrap = Callable[[Mesh], Mesh]
-
-GRACE = 1.0
-"""Seconds that the others have to end after one party has failed."""
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Who takes part in a simulated run, and with what."""
+    """The parties of a simulated run, and what each brings."""
 
     tables: Mapping[str, Table]
     label_parties: tuple[str, ...]
@@ -48,7 +42,7 @@ class Federation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave, by party, and what it cost."""
+    """The results of a run, by party, and what it cost."""
 
     results: Mapping[str, Any]
     ledger: Ledger
@@ -66,89 +60,33 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
     }
     job = secrets.token_hex(8)
     parties: dict[str, Party] = {}
-    results: dict[str, Any] = {}
     kept: dict[str, Any] = {}
-    errors: dict[str, BaseException] = {}
-    ended: SimpleQueue[str] = SimpleQueue()
 
-    def run(name: str) -> None:
-        try:
-            party = Party(
-                meshes[name],
-                federation.tables[name],
-                label_parties=federation.label_parties,
-                labels=federation.labels if name in federation.label_parties else None,
-                secret=federation.secrets[name],
-                job=job,
-                settings=federation.settings,
-                version=__version__,
-                masking=federation.masking,
-                observer=federation.observer,
-                keep=lambda shard: kept.update({name: shard}),
-            )
-            parties[name] = party
-            results[name] = program(party)
-            meshes[name].close()
-        except BaseException as error:
-            if not isinstance(error, VertikalError):
-                error.add_note(f"raised at party {name!r}")
-            errors[name] = error
-            meshes[name].fail(f"{type(error).__name__}: {error}")
-        finally:
-            ended.put(name)
+    def work(mesh: Mesh) -> Any:
+        name = mesh.me
+        parties[name] = Party(
+            mesh,
+            federation.tables[name],
+            label_parties=federation.label_parties,
+            labels=federation.labels if name in federation.label_parties else None,
+            secret=federation.secrets[name],
+            job=job,
+            settings=federation.settings,
+            version=__version__,
+            masking=federation.masking,
+            observer=federation.observer,
+            keep=lambda shard: kept.update({name: shard}),
+        )
+        return program(parties[name])
 
     began = time.perf_counter()
-    threads = [threading.Thread(target=run, args=(name,), name=name, daemon=True) for name in names]
     with one_blas_thread():
-        for thread in threads:
-            thread.start()
-        try:
-            _await(names, ended, errors, federation.dispensable)
-        except BaseException:
-            for mesh in meshes.values():
-                mesh.fail("interrupted")
-            for thread in threads:
-                thread.join(GRACE)
-            raise
-    if _fatal(errors, federation.dispensable):
-        raise _cause(errors)
+        ended = run_in_threads(meshes, work, federation.dispensable)
     wall = time.perf_counter() - began
+    results = {**kept, **ended.results}
     return Outcome(
-        {name: results[name] if name in results else kept[name] for name in names},
+        {name: results[name] for name in names},
         Ledger.joined(party.ledger for party in parties.values()),
         Report.of({name: parties[name].clock.stages for name in names}, wall),
-        {name: f"{type(error).__name__}: {error}" for name, error in errors.items()},
+        {name: f"{type(error).__name__}: {error}" for name, error in ended.errors.items()},
     )
-
-
-def _fatal(errors: Mapping[str, BaseException], dispensable: tuple[str, ...]) -> bool:
-    """Whether somebody failed without whom the others cannot finish."""
-    return bool(set(errors) - set(dispensable)) or bool(errors and set(errors) >= set(dispensable))
-
-
-def _await(
-    names: tuple[str, ...],
-    ended: SimpleQueue[str],
-    errors: Mapping[str, BaseException],
-    dispensable: tuple[str, ...],
-) -> None:
-    """Until all parties have ended; once one has failed, the others get a moment and no more.
-
-    A failure ends every wait for a message, so only a party that hangs in its own work is left.
-    Its thread is a daemon, and the error of whoever waited names it.
-    """
-    running, until = set(names), None
-    while running:
-        left = None if until is None else max(0.0, until - time.monotonic())
-        try:
-            running.discard(ended.get(timeout=left))
-        except Empty:
-            return
-        if _fatal(errors, dispensable) and until is None:
-            until = time.monotonic() + GRACE
-
-
-def _cause(errors: Mapping[str, BaseException]) -> BaseException:
-    """The error that began it: the others only say that somebody stopped."""
-    first = next(iter(errors.values()))
-    return next((error for error in errors.values() if not isinstance(error, MeshError)), first)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from vertikal.errors import InputError, MeshError
+from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
+from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.config.job_file import Job
 from vertikal.node.programs import program_named
@@ -31,28 +31,9 @@ ANY_PORT = "127.0.0.1:0"
 
 def run_threads(job: Job, folder: Path, out: Path | None, tell: Tell) -> None:
     """All parties as threads of this process, on the local mesh."""
-    meshes = local_meshes(job.names, job.timeout)
-    errors: list[BaseException] = []
-
-    def one(name: str) -> None:
-        try:
-            work(job, folder, meshes[name], out, tell)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=one, args=(name,), daemon=True) for name in job.names]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)
-    except KeyboardInterrupt:
-        for mesh in meshes.values():
-            mesh.fail("interrupted")
-        raise
-    if errors:
-        raise next((error for error in errors if not isinstance(error, MeshError)), errors[0])
+    run_in_threads(
+        local_meshes(job.names, job.timeout), lambda mesh: work(job, folder, mesh, out, tell)
+    )
 
 
 def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[str, ...]:

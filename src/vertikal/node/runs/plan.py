@@ -8,7 +8,6 @@ read, to count its rows.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ import numpy as np
 
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.data.tables import Table
+from vertikal.mesh.interface import Mesh
 from vertikal.mesh.local import local_meshes
+from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.job_file import Job
 from vertikal.node.programs import program_named
 from vertikal.party.party import Labels, Party, digest
@@ -108,27 +109,10 @@ def _line(small: float, large: float, rows: int) -> float:
 def _probe(job: Job, rows: int) -> dict[str, Use]:
     """Every party's use in a run over invented columns."""
     meshes = local_meshes(job.names, 120.0)
-    used: dict[str, Use] = {}
-    errors: list[BaseException] = []
-
-    def one(name: str) -> None:
-        try:
-            used[name] = _take_part(job, meshes[name], rows)
-        except BaseException as error:
-            errors.append(error)
-            meshes[name].fail("the probe failed")
-
-    threads = [threading.Thread(target=one, args=(name,), daemon=True) for name in job.names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return used
+    return dict(run_in_threads(meshes, lambda mesh: _take_part(job, mesh, rows)).results)
 
 
-def _take_part(job: Job, mesh: Any, rows: int) -> Use:
+def _take_part(job: Job, mesh: Mesh, rows: int) -> Use:
     began = time.thread_time()
     seed = list(job.names).index(mesh.me)
     part = job.parties[mesh.me]

@@ -20,6 +20,7 @@ from typing import IO
 import msgspec
 
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
+from vertikal.mesh.party_threads import is_fatal
 from vertikal.node.runs.progress import Report
 from vertikal.records import from_json
 
@@ -141,14 +142,9 @@ def supervise(
         for child in children.values():
             child.close()
     failed = [child for child in children.values() if child.code]
-    if _fatal(failed, dispensable):
+    if is_fatal([child.name for child in failed], dispensable):
         raise MeshError(_words(failed))
     return tuple(child.name for child in failed)
-
-
-def _fatal(failed: list[Child], dispensable: tuple[str, ...]) -> bool:
-    names = {child.name for child in failed}
-    return bool(names - set(dispensable)) or bool(names and names >= set(dispensable))
 
 
 @contextmanager
@@ -190,7 +186,7 @@ def _await(children: Mapping[str, Child], dispensable: tuple[str, ...]) -> None:
     until: float | None = None
     while any(child.code is None for child in children.values()):
         failed = [child for child in children.values() if child.code]
-        if until is None and _fatal(failed, dispensable):
+        if until is None and is_fatal([child.name for child in failed], dispensable):
             # The others hear of it through the mesh; who does not end by itself is ended.
             until = time.monotonic() + GRACE
         if until is not None and time.monotonic() > until:
