@@ -11,7 +11,7 @@ from rich.console import Console
 
 from vertikal.cli import main
 from vertikal.node.runs.live_table import LiveTable
-from vertikal.node.runs.progress import Report
+from vertikal.node.runs.progress import Progress
 
 JOB = """
 [settings]
@@ -53,10 +53,10 @@ def test_the_table_shows_the_last_report_of_each() -> None:
     live = LiveTable(("bank", "shop"))
     for done in (100, 250):
         live.tell(
-            Report("bank", "phases", done, 1000, "", 2.0, 5_000_000, 1200, "shop ('sum', 3 s)")
+            Progress("bank", "phases", done, 1000, "", 2.0, 5_000_000, 1200, "shop ('sum', 3 s)")
         )
-    live.tell(Report("shop", "solve", 7, None, "objective 0.41", 2.0))
-    live.tell(Report("zoe", "solve"))
+    live.tell(Progress("shop", "solve", 7, None, "objective 0.41", 2.0))
+    live.tell(Progress("zoe", "solve"))
     bank, shop = drawn(live)
     assert bank == [
         "bank",
@@ -69,14 +69,14 @@ def test_the_table_shows_the_last_report_of_each() -> None:
         "6.0 s",
     ]
     assert shop[:4] == ["shop", "solve", "7", "objective 0.41"]
-    live.tell(Report("bank", "phases", 250, 1000, ended="bank: shop stopped (out of memory)"))
+    live.tell(Progress("bank", "phases", 250, 1000, ended="bank: shop stopped (out of memory)"))
     assert drawn(live)[0][1] == "bank: shop stopped (out of memory)"
     assert drawn(live)[0][-1] == ""
 
 
 def test_the_table_is_drawn_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     with LiveTable(("bank",)) as live:
-        live.tell(Report("bank", "solve"))
+        live.tell(Progress("bank", "solve"))
     out, errors = capsys.readouterr()
     assert out == ""
     assert "solve" in errors

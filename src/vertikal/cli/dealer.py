@@ -27,7 +27,7 @@ def dealer() -> None:
 def prepare(job: Path, out: Path) -> None:
     """Make the correlation for one run of the job in the file JOB, ahead of time."""
     from vertikal.node.config.job_file import Job
-    from vertikal.node.storage.prepared_correlation import write_stock
+    from vertikal.node.storage.prepared_correlation import write_correlation
 
     content = Job.load(job)
     settings = content.program_settings()
@@ -39,7 +39,7 @@ def prepare(job: Path, out: Path) -> None:
             f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
             "dealer with 'rows' and no table"
         )
-    size = write_stock(out, settings, _rows_of(content, name))
+    size = write_correlation(out, settings, _rows_of(content, name))
     click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
 
 
@@ -62,7 +62,7 @@ def join(
     from vertikal.cli.run import network_mesh, quiet
     from vertikal.node.config.job_file import Job
     from vertikal.node.runs.work import work
-    from vertikal.node.storage.prepared_correlation import claim_stock
+    from vertikal.node.storage.prepared_correlation import claim_correlation
 
     content = Job.load(job)
     settings = content.program_settings()
@@ -72,7 +72,7 @@ def join(
     if correlation is not None:
         if content.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
-        stock = claim_stock(correlation, settings, _rows_of(content, name))
+        stock = claim_correlation(correlation, settings, _rows_of(content, name))
     mesh = network_mesh(content, name, federation, key, certificate)
     work(content, job.parent, mesh, None, quiet, stock)
     click.echo(f"done: dealt for {content.label_parties[0]}")

@@ -18,7 +18,7 @@ from vertikal.version import __version__
 if TYPE_CHECKING:
     from vertikal.mesh.network import NetworkMesh
     from vertikal.node.config.job_file import Job
-    from vertikal.node.runs.progress import Report
+    from vertikal.node.runs.progress import Progress
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -133,7 +133,7 @@ def run_party(
     """One party of a job, as `vertikal run` starts it."""
     from vertikal.node.config.federation_file import FederationFile
     from vertikal.node.config.job_file import Job
-    from vertikal.node.runs.progress import Report
+    from vertikal.node.runs.progress import Progress
     from vertikal.node.runs.subprocesses import end_with_parent, told_port
     from vertikal.node.runs.work import work
 
@@ -146,7 +146,7 @@ def run_party(
     end_with_parent()
     mesh = network_mesh(content, name, federation, key, certificate, addresses)
     if mesh.port is not None:
-        _print(Report(name, port=mesh.port))
+        _print(Progress(name, port=mesh.port))
     work(content, job.parent, mesh, out, _print)
 
 
@@ -182,11 +182,11 @@ def network_mesh(
     )
 
 
-def _print(report: Report) -> None:
+def _print(progress: Progress) -> None:
     # One write per line, so that the lines of several ranks stay whole.
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+    sys.stdout.write(msgspec.json.encode(progress).decode() + "\n")
     sys.stdout.flush()
 
 
-def quiet(report: Report) -> None:
+def quiet(progress: Progress) -> None:
     """Tell nobody."""

@@ -21,7 +21,7 @@ from vertikal.baselines import PooledKernelClassifier
 from vertikal.demo.data_sets import DataSet
 from vertikal.demo.federated import FederatedRun, job_of, train
 from vertikal.kernels.random_features import FourierMap
-from vertikal.node.runs.progress import Report
+from vertikal.node.runs.progress import Progress
 from vertikal.node.runs.subprocesses import Tell
 from vertikal.ring.integers import Ring
 
@@ -165,7 +165,7 @@ def _federated(
     return train(data, job, split.X, split.y, split.X_test, mesh, tell)
 
 
-def _silent(report: Report) -> None:
+def _silent(progress: Progress) -> None:
     pass
 
 

@@ -39,7 +39,7 @@ def running(world, digest):
             name,
             digest,
             lambda one, n=name: (
-                (r := world[n].run_of(one)) and r.report.stage in ("solve", "serve")
+                (r := world[n].run_of(one)) and r.progress.stage in ("solve", "serve")
             ),
             "trains",
         )

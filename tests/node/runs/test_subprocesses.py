@@ -14,7 +14,7 @@ import pytest
 
 from vertikal.errors import DeadlineExceeded, InputError, MeshError, PeerStopped
 from vertikal.node.runs import launch, subprocesses
-from vertikal.node.runs.progress import Report
+from vertikal.node.runs.progress import Progress
 from vertikal.node.runs.subprocesses import supervise, told_port
 
 
@@ -213,7 +213,7 @@ def test_ranks_are_started_under_one_mpiexec(monkeypatch, tmp_path):
 
 
 def test_a_report_says_how_long_a_stage_still_takes():
-    assert Report("a", done=25, total=100, seconds=2.0).time_left() == 6.0
-    assert Report("a", done=0, total=100, seconds=2.0).time_left() is None
-    assert Report("a", done=5, seconds=2.0).time_left() is None
-    assert Report("a", done=5, total=10, seconds=2.0, ended="done").time_left() is None
+    assert Progress("a", done=25, total=100, seconds=2.0).time_left() == 6.0
+    assert Progress("a", done=0, total=100, seconds=2.0).time_left() is None
+    assert Progress("a", done=5, seconds=2.0).time_left() is None
+    assert Progress("a", done=5, total=10, seconds=2.0, ended="done").time_left() is None

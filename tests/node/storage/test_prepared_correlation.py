@@ -15,7 +15,7 @@ from vertikal.errors import InputError, PadReused
 from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
 from vertikal.node.runs.work import work
-from vertikal.node.storage.prepared_correlation import claim_stock, write_stock
+from vertikal.node.storage.prepared_correlation import claim_correlation, write_correlation
 from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
 ROWS = 60
@@ -59,11 +59,11 @@ def job_of(folder, disclosure="sealed"):
     return Job.load(folder / "job.toml")
 
 
-def train(job, folder, stock=None):
+def train(job, folder, correlation=None):
     """All three parties as threads; their shards."""
 
     def party(mesh):
-        given = stock if mesh.me == "notary" else None
+        given = correlation if mesh.me == "notary" else None
         return work(job, folder, mesh, None, lambda report: None, given)
 
     return run(local_meshes(job.names, 30.0), party).unwrap()
@@ -79,11 +79,11 @@ def coefficients(shards):
 @pytest.mark.parametrize("disclosure", ["values", "sealed"])
 def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosure):
     job = job_of(folder, disclosure)
-    size = write_stock(folder / "c", job.program_settings(), ROWS)
+    size = write_correlation(folder / "c", job.program_settings(), ROWS)
     assert (folder / "c").stat().st_size == size
-    stock = claim_stock(folder / "c", job.program_settings(), ROWS)
-    prepared, live = train(job, folder, stock), train(job, folder)
-    stock.close()
+    correlation = claim_correlation(folder / "c", job.program_settings(), ROWS)
+    prepared, live = train(job, folder, correlation), train(job, folder)
+    correlation.close()
     scale = np.abs(coefficients(live)).max()
     assert scale > 0
     np.testing.assert_allclose(
@@ -92,24 +92,24 @@ def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosu
 
 
 def test_it_is_its_owners_alone(folder):
-    write_stock(folder / "c", job_of(folder).program_settings(), ROWS)
+    write_correlation(folder / "c", job_of(folder).program_settings(), ROWS)
     assert stat.S_IMODE((folder / "c").stat().st_mode) == 0o600
     assert not (folder / "c.part").exists()
 
 
 def test_it_is_taken_once(folder):
     settings = job_of(folder).program_settings()
-    write_stock(folder / "c", settings, ROWS)
-    claim_stock(folder / "c", settings, ROWS).close()
+    write_correlation(folder / "c", settings, ROWS)
+    claim_correlation(folder / "c", settings, ROWS).close()
     assert not list(folder.glob("c*"))
     with pytest.raises(InputError, match=r"'c' cannot be taken: .*; each is used once, prepare an"):
-        claim_stock(folder / "c", settings, ROWS)
+        claim_correlation(folder / "c", settings, ROWS)
 
 
 def test_the_disk_has_forgotten_it_before_it_is_used(folder, monkeypatch):
     """With a loss of power in mind: a name that came back would give the same masks again."""
     settings = job_of(folder).program_settings()
-    write_stock(folder / "c", settings, ROWS)
+    write_correlation(folder / "c", settings, ROWS)
     synced, fsync = [], os.fsync
 
     def sync(number):
@@ -117,19 +117,19 @@ def test_the_disk_has_forgotten_it_before_it_is_used(folder, monkeypatch):
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", sync)
-    claim_stock(folder / "c", settings, ROWS).close()
+    claim_correlation(folder / "c", settings, ROWS).close()
     assert synced == [(os.fspath(folder), ["bank.csv", "job.toml", "shop.csv"])]
 
 
 def test_of_many_who_want_it_one_gets_it(folder):
     settings = job_of(folder).program_settings()
-    write_stock(folder / "c", settings, ROWS)
+    write_correlation(folder / "c", settings, ROWS)
     got, start = [], threading.Barrier(8)
 
     def want():
         start.wait(20.0)
         try:
-            got.append(claim_stock(folder / "c", settings, ROWS))
+            got.append(claim_correlation(folder / "c", settings, ROWS))
         except InputError as error:
             got.append(error)
 
@@ -139,7 +139,7 @@ def test_of_many_who_want_it_one_gets_it(folder):
     for thread in threads:
         thread.join(30.0)
     assert len(got) == 8
-    winners = [stock for stock in got if not isinstance(stock, InputError)]
+    winners = [correlation for correlation in got if not isinstance(correlation, InputError)]
     assert len(winners) == 1
     winners[0].close()
 
@@ -148,16 +148,16 @@ def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
     """Whoever copies the file and deals from both: the helper sees the same numbers come again."""
     job = job_of(folder)
     settings = job.program_settings()
-    write_stock(folder / "c", settings, ROWS)
-    stock = claim_stock(folder / "c", settings, ROWS)
+    write_correlation(folder / "c", settings, ROWS)
+    correlation = claim_correlation(folder / "c", settings, ROWS)
     first = {}
-    take = stock.take
+    take = correlation.take
     monkeypatch.setattr(
-        stock, "take", lambda step, *args: first.setdefault(step, take(step, *args)).copy()
+        correlation, "take", lambda step, *args: first.setdefault(step, take(step, *args)).copy()
     )
     with pytest.raises(PadReused, match="the dealer notary sent the same correlation twice"):
-        train(job, folder, stock)
-    stock.close()
+        train(job, folder, correlation)
+    correlation.close()
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
 )
 def test_one_for_another_job_is_refused_and_stays(folder, change, said):
     settings = job_of(folder).program_settings()
-    write_stock(folder / "c", settings, ROWS)
+    write_correlation(folder / "c", settings, ROWS)
     rows = change.pop("rows", ROWS)
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__} | change
     with pytest.raises(InputError, match=f"was prepared for another job: {said}"):
-        claim_stock(folder / "c", FdsklSettings(**fields), rows)
+        claim_correlation(folder / "c", FdsklSettings(**fields), rows)
     assert (folder / "c").exists()
 
 
@@ -185,36 +185,36 @@ def test_what_is_no_correlation(folder):
     ):
         (folder / "c").write_bytes(content)
         with pytest.raises(InputError, match=said):
-            claim_stock(folder / "c", settings, ROWS)
+            claim_correlation(folder / "c", settings, ROWS)
 
 
 def test_a_file_cut_short_opens_nothing(folder):
     job = job_of(folder)
-    size = write_stock(folder / "c", job.program_settings(), ROWS)
+    size = write_correlation(folder / "c", job.program_settings(), ROWS)
     with (folder / "c").open("r+b") as file:
         file.truncate(size - 10)
-    stock = claim_stock(folder / "c", job.program_settings(), ROWS)
+    correlation = claim_correlation(folder / "c", job.program_settings(), ROWS)
     with pytest.raises(InputError, match="correlation 'c' ends too early"):
-        train(job, folder, stock)
-    stock.close()
+        train(job, folder, correlation)
+    correlation.close()
 
 
 def test_arrays_out_of_order_are_refused(folder):
     settings = job_of(folder).program_settings()
-    write_stock(folder / "c", settings, ROWS)
-    stock = claim_stock(folder / "c", settings, ROWS)
+    write_correlation(folder / "c", settings, ROWS)
+    correlation = claim_correlation(folder / "c", settings, ROWS)
     with pytest.raises(InputError, match=r"has 'corrections' \(60, 16\) where the run needs 'x'"):
-        stock.take("x", (60, 16), np.uint64)
-    stock.close()
+        correlation.take("x", (60, 16), np.uint64)
+    correlation.close()
 
 
 def test_a_file_that_is_there_is_not_written_over(folder):
     settings = job_of(folder).program_settings()
     (folder / "c").write_text("precious")
     with pytest.raises(InputError, match="'c' is there already"):
-        write_stock(folder / "c", settings, ROWS)
+        write_correlation(folder / "c", settings, ROWS)
     with pytest.raises(InputError, match="cannot be written: No such file"):
-        write_stock(folder / "nowhere" / "c", settings, ROWS)
+        write_correlation(folder / "nowhere" / "c", settings, ROWS)
 
 
 def test_what_cannot_be_prepared(folder):
@@ -222,7 +222,7 @@ def test_what_cannot_be_prepared(folder):
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     opened = FdsklSettings(**(fields | {"disclosure": "open"}))
     with pytest.raises(InputError, match="disclosure must be 'values' or 'sealed' for a dealer"):
-        write_stock(folder / "c", opened, ROWS)
+        write_correlation(folder / "c", opened, ROWS)
     several = FdsklSettings(
         **(
             fields
@@ -234,7 +234,7 @@ def test_what_cannot_be_prepared(folder):
         )
     )
     with pytest.raises(InputError, match="label_parties must be one where a dealer prepares"):
-        write_stock(folder / "c", several, ROWS)
+        write_correlation(folder / "c", several, ROWS)
 
 
 def test_an_interrupted_preparation_leaves_nothing(folder, monkeypatch):
@@ -243,5 +243,5 @@ def test_an_interrupted_preparation_leaves_nothing(folder, monkeypatch):
 
     monkeypatch.setattr("vertikal.node.storage.prepared_correlation.prepare", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_stock(folder / "c", job_of(folder).program_settings(), ROWS)
+        write_correlation(folder / "c", job_of(folder).program_settings(), ROWS)
     assert not list(folder.glob("c*"))

@@ -37,12 +37,12 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
     state = record.state(service.me)
     waits = service.council.missing(record) if service.council.alive(record) else []
     if run is not None:
-        state = "; ".join([f"running: {run.report.stage}", *waits])
+        state = "; ".join([f"running: {run.progress.stage}", *waits])
     elif state == "approved by all" and waits:
         state = "waits: " + "; ".join(waits)
     elif record.open and record.leads(service.me):
         state = "; ".join([state, *_clocks(service, record)])
-    report = run.report if run is not None else None
+    progress = run.progress if run is not None else None
     told = {
         "number": record.number,
         "digest": record.digest,
@@ -54,13 +54,13 @@ def summary(service: Service, record: Record) -> dict[str, Any]:
         "done": record.done,
         "attempt": record.attempt,
         "words": record.words or (record.final.words if record.final else ""),
-        "stage": report.stage if report else "",
-        "rows_done": report.done if report else 0,
-        "rows_total": report.total if report else None,
-        "note": report.note if report else "",
-        "waits_for": report.waits_for if report else "",
-        "bytes_in": report.bytes_in if report else 0,
-        "bytes_out": report.bytes_out if report else 0,
+        "stage": progress.stage if progress else "",
+        "rows_done": progress.done if progress else 0,
+        "rows_total": progress.total if progress else None,
+        "note": progress.note if progress else "",
+        "waits_for": progress.waits_for if progress else "",
+        "bytes_in": progress.bytes_in if progress else 0,
+        "bytes_out": progress.bytes_out if progress else 0,
     }
     return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
 

@@ -29,7 +29,7 @@ from vertikal.node.config.job_file import labels_of
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.programs import program_named
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
-from vertikal.node.runs.progress import Reporter
+from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.party.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure, Ledger
@@ -64,7 +64,7 @@ class Bench:
     home: PartyHome
     record: Record
     mesh: RunMesh
-    reporter: Reporter
+    reporter: ProgressReporter
     checkpoints: Checkpoints
     ledgers: list[Ledger] = field(default_factory=list)
     """What left this party so far, also in a run that is broken off."""

@@ -13,7 +13,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 
 
-class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of the live table."""
 
     party: str
@@ -35,10 +35,10 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.seconds * (self.total - self.done) / self.done
 
 
-class Reporter:
+class ProgressReporter:
     """Follows one party's stages; `report` may be called from any thread at any time."""
 
-    def __init__(self, mesh: Mesh, tell: Callable[[Report], None], every: float = 0.25) -> None:
+    def __init__(self, mesh: Mesh, tell: Callable[[Progress], None], every: float = 0.25) -> None:
         self._mesh = mesh
         self._tell = tell
         self._every = every
@@ -71,7 +71,7 @@ class Reporter:
         self.begin(self._mesh.me, name, None)
         yield
 
-    def report(self, ended: str = "") -> Report:
+    def progress(self, ended: str = "") -> Progress:
         waits, moved = "", (0, 0)
         if isinstance(self._mesh, PacketMesh):
             now, moved = time.monotonic(), self._mesh.moved()
@@ -80,7 +80,7 @@ class Reporter:
             if longest and not ended:
                 waits = f"{longest[0].peer} ({longest[0].what}, {now - longest[0].since:.0f} s)"
         with self._lock:
-            return Report(
+            return Progress(
                 self._mesh.me,
                 self._stage,
                 self._done,
@@ -96,8 +96,8 @@ class Reporter:
         """The last word: "done", or the error."""
         self._stop.set()
         self._thread.join()
-        self._tell(self.report(ended))
+        self._tell(self.progress(ended))
 
     def _run(self) -> None:
         while not self._stop.wait(self._every):
-            self._tell(self.report())
+            self._tell(self.progress())

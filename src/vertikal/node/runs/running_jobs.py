@@ -22,7 +22,7 @@ from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoints import Checkpoints
 from vertikal.node.runs.memory import release_memory
-from vertikal.node.runs.progress import Report, Reporter
+from vertikal.node.runs.progress import Progress, ProgressReporter
 from vertikal.node.storage.party_home import PartyHome
 
 CHECKPOINTS = "checkpoints"
@@ -45,7 +45,7 @@ class Run:
         self.record = record
         self.attempt = record.attempt
         self.began = time.monotonic()
-        self.report = Report(home.me)
+        self.progress = Progress(home.me)
         self._home = home
         self._links = links
         self._ended = ended
@@ -130,15 +130,15 @@ class Run:
             raise PeerStopped(f"{self._home.me}: {self._words}")
 
 
-class _Watched(Reporter):
+class _Watched(ProgressReporter):
     """A reporter by which a run also notices in the middle of its own work that it was ended."""
 
     def __init__(self, mesh: RunMesh, run: Run) -> None:
         self._run_of = run
         super().__init__(mesh, self._keep)
 
-    def _keep(self, report: Report) -> None:
-        self._run_of.report = report
+    def _keep(self, progress: Progress) -> None:
+        self._run_of.progress = progress
 
     def begin(self, party: str, stage: str, total: int | None) -> None:
         self._run_of.check()

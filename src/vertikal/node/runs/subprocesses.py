@@ -21,10 +21,10 @@ import msgspec
 
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
 from vertikal.mesh.party_threads import is_fatal
-from vertikal.node.runs.progress import Report
+from vertikal.node.runs.progress import Progress
 from vertikal.records import from_json
 
-Tell = Callable[[Report], None]
+Tell = Callable[[Progress], None]
 GRACE = 8.0
 """Seconds that processes have to end after one has failed, or after an interruption."""
 
@@ -97,12 +97,12 @@ class Child:
     def _read_reports(self, stream: IO[str], tell: Tell) -> None:
         for line in stream:
             try:
-                report = from_json(line, Report)
+                progress = from_json(line, Progress)
             except msgspec.DecodeError:
                 continue
-            if report.ended not in ("", "done"):
-                self.said.setdefault(report.party, report.ended)
-            tell(report)
+            if progress.ended not in ("", "done"):
+                self.said.setdefault(progress.party, progress.ended)
+            tell(progress)
 
     def _read_errors(self, stream: IO[str], tell: Tell) -> None:
         for line in stream:
@@ -121,12 +121,12 @@ def supervise(
     """
     children: dict[str, Child] = {}
 
-    def hear(report: Report) -> None:
-        if report.port is not None:
+    def hear(progress: Progress) -> None:
+        if progress.port is not None:
             for name, child in children.items():
-                if name != report.party:
-                    child.write(f"{report.port} {report.party}")
-        tell(report)
+                if name != progress.party:
+                    child.write(f"{progress.port} {progress.party}")
+        tell(progress)
 
     try:
         with _uninterrupted():

@@ -24,12 +24,12 @@ from vertikal.node.models.shard_file import write_shard
 from vertikal.node.peer_message import peer_message
 from vertikal.node.programs import program_named
 from vertikal.node.runs.account import Account, write_account
-from vertikal.node.runs.progress import Report, Reporter
-from vertikal.node.storage.prepared_correlation import FileStock
+from vertikal.node.runs.progress import Progress, ProgressReporter
+from vertikal.node.storage.prepared_correlation import CorrelationFile
 from vertikal.party.party import Labels, Party, digest
 from vertikal.version import __version__
 
-Tell = Callable[[Report], None]
+Tell = Callable[[Progress], None]
 FAREWELL = 5.0
 """Seconds that a party which failed takes to tell the others why."""
 PREDICTIONS = "predictions.csv"
@@ -42,8 +42,8 @@ class _Bench:
     job: Job
     settings: Any
     mesh: Mesh
-    reporter: Reporter
-    stock: FileStock | None
+    reporter: ProgressReporter
+    stock: CorrelationFile | None
 
     def party(
         self,
@@ -75,13 +75,13 @@ def work(
     mesh: Mesh,
     out: Path | None,
     tell: Tell,
-    stock: FileStock | None = None,
+    stock: CorrelationFile | None = None,
 ) -> Any:
     """Run the program at this party; on failure the others are told before the error is raised.
 
     Its words may show cells or columns: they are for this party alone, the others hear less.
     """
-    reporter = Reporter(mesh, tell)
+    reporter = ProgressReporter(mesh, tell)
     try:
         table, labels = job.read(mesh.me, folder)
         test = job.read_test(mesh.me, folder, table) if job.predicts else None

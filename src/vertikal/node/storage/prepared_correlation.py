@@ -45,7 +45,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, bytes]
 
 
-def write_stock(path: Path, settings: FdsklSettings, rows: int) -> int:
+def write_correlation(path: Path, settings: FdsklSettings, rows: int) -> int:
     """Prepare the dealer's part of one training run; returns the size of the file."""
     if not settings.hides:
         raise InputError.of("disclosure", "'values' or 'sealed' for a dealer", settings.disclosure)
@@ -80,7 +80,7 @@ def write_stock(path: Path, settings: FdsklSettings, rows: int) -> int:
     return size
 
 
-def claim_stock(path: Path, settings: FdsklSettings, rows: int) -> FileStock:
+def claim_correlation(path: Path, settings: FdsklSettings, rows: int) -> CorrelationFile:
     """Take the file for this run, and for no other; what does not fit the job is left alone."""
     try:
         with path.open("rb") as file:
@@ -110,10 +110,10 @@ def claim_stock(path: Path, settings: FdsklSettings, rows: int) -> FileStock:
             f"{_FOR} {path.name!r} cannot be taken: {error.strerror}; each is used once, prepare "
             "another"
         ) from None
-    return FileStock(taken, path)
+    return CorrelationFile(taken, path)
 
 
-class FileStock:
+class CorrelationFile:
     """The arrays of a claimed file, in their order."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
