@@ -1,4 +1,4 @@
-"""What a federated model is compared with: the same mathematics without a federation.
+"""Models to compare a federated one with: the same mathematics without a federation.
 
 Estimators with scikit-learn's interface enter, built from the kernels, losses and solvers that
 the programs use, so that a difference in time or error is the price of the federation alone.

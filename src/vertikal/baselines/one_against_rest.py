@@ -28,7 +28,7 @@ def _estimates_probabilities(estimator: OneAgainstRest) -> bool:
 
 
 class OneAgainstRest(ClassifierMixin):
-    """What a classifier does after its `_decide`, which gives f of each row, (rows, outputs)."""
+    """Methods of a classifier that rest on its `_decide`: f of each row, (rows, outputs)."""
 
     loss: str
     classes_: Array

@@ -1,5 +1,5 @@
-"""Where products happen: operators that hold the features, and the threads that multiply by them.
+"""Places where products happen: operators that hold the features, and threads that multiply.
 
-Every `FeatureOperator` (`solvers.feature_operator`) that is no protocol enters; solvers never see
-which of them they multiply by.
+A `FeatureOperator` (`solvers.feature_operator`) enters if it needs no protocol between parties.
+Solvers never see which operator they multiply by.
 """

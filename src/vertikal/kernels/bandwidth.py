@@ -39,7 +39,7 @@ def sample_pairs(rows: int, seed: int, pairs: int = PAIRS) -> Array:
 def pair_distances(
     kernel: Kernel, read: Callable[[Array], Block], factor: Array, pairs: Array
 ) -> Array:
-    """The share that some columns have in the distance of each pair.
+    """Share of some columns in the distance of each pair, (pairs,).
 
     ``read`` brings rows of these columns by number; ``factor`` (columns,) is their scaling.
     """
@@ -54,7 +54,7 @@ def pair_distances(
 
 
 def checked_mean(mean: float) -> float:
-    """A mean distance, unless all sampled pairs are equal."""
+    """Return the mean distance, or refuse it if all sampled pairs are equal."""
     if not mean > 0:
         raise InputError(
             "bandwidth: 'mean' needs rows that differ, but all sampled pairs are equal; give a "

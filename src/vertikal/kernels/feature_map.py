@@ -1,9 +1,9 @@
-"""A feature map is a local part and a decoding (nothing above it knows which map it is).
+"""A feature map: a local part at each party, and a decoding of their sum.
 
 Each party computes `local` numbers of its own columns, as ring elements; the elements are summed
 over the parties by a secure sum; the receiver `decode`s the total to features whose inner products
 approximate the kernel. `forward` and `adjoint` multiply by the decoded features without writing
-them down, where a map knows a shorter way.
+them down, where a map knows a shorter way. Nothing above this room knows which map it uses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FeatureMap(ABC):
         """Features of summed ring elements (rows, some or all of the block's columns)."""
 
     def keep(self, total: Array) -> Array:
-        """What a label party keeps of summed ring elements for its passes; `decode` reads it."""
+        """The form in which a label party keeps summed ring elements; `decode` reads it."""
         return total
 
     def forward(self, total: Array, coefficients: Array) -> Array:

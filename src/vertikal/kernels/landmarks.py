@@ -2,8 +2,8 @@
 
 ‖x − z‖² = Σ_ℓ ‖x_ℓ − z_ℓ‖² is a sum over the parties, so the receiver learns the kernel
 exp(−γ‖x − z_j‖²) of each row with each landmark z_j, and no party its neighbour's coordinates of
-either. A distance beyond which the kernel is nothing is cut at each party: the sum of q such parts
-always fits the ring, and no range has to be agreed on.
+either. Each party cuts its part at the distance where the kernel is practically zero. So the sum of
+q parts always fits the ring, and no range has to be agreed on.
 
 `decode` gives the columns C of the kernel; `Whitening` turns them into features C·W with
 W·Wᵀ = K⁻¹, K the kernel among the landmarks, so that inner products are Nyström's kernel C K⁻¹ Cᵀ.
@@ -30,7 +30,10 @@ With 16 bits a kernel of exp(−9) is below what rounding does to the others.
 """
 
 FLOOR = {16: 1e-3, 32: 1e-6}
-"""What is left of a landmark after those before it, below which it adds nothing but rounding."""
+"""Least remainder of a landmark, by bits of the ring.
+
+The remainder is what the landmarks before it do not explain. Below this it is only rounding.
+"""
 
 _TILE = 1 << 18
 

@@ -1,7 +1,7 @@
 """The hot loops over phases, once in NumPy and once compiled (extra ``fast``).
 
-    wrap      rounds projections to phases, and says whether all were within range
-    project   projects and wraps rows with few cells that are not zero; None if there are too many
+    wrap      rounds projections to phases; False if one was out of range
+    project   projects and wraps rows with few nonzero cells; None if there are too many
     decode    cos of a phase
     forward   Σ_j c_j cos(phase_ij), one number per row
     adjoint   Σ_i r_i cos(phase_ij), one number per direction
@@ -21,7 +21,7 @@ from scipy import sparse
 
 Array = npt.NDArray[Any]
 
-# As in secure.ring: this addition rounds a double |t| < 2^51 to an integer in its own low bits.
+# As in vertikal.ring: this addition rounds a double |t| < 2^51 to an integer in its own low bits.
 ROUNDER = 6755399441055744.0
 LIMIT = 2.0**51
 
@@ -35,7 +35,7 @@ _S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in _ODD)
 
 
 class Loops(Protocol):
-    """What both implementations offer. Phases are (rows, D) of any ring of at most 32 bits."""
+    """The loops that both implementations offer. Phases are (rows, D), of at most 32 bits."""
 
     def wrap(self, steps: Array, offsets: Array, out: Array) -> bool: ...
     def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None: ...
@@ -141,4 +141,4 @@ def _choose() -> Loops:
 
 
 LOOPS: Loops = _choose()
-"""What this installation uses."""
+"""The loops that this installation uses."""

@@ -31,10 +31,10 @@ class Kernel(ABC):
 
     @abstractmethod
     def directions(self, uniforms: Array, scalars: Array | None) -> Array:
-        """ω for uniform numbers in (0, 1) of shape (columns, D); ``scalars`` (D,) as shared."""
+        """ω from uniforms in (0, 1), (columns, D), and the parties' shared ``scalars`` (D,)."""
 
     def shared_scalars(self, uniforms: Array) -> Array | None:
-        """What all parties must know of each direction, from uniforms (D,); None if nothing."""
+        """Numbers (D,) that all parties must share, from uniforms (D,); None if there are none."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What others learn: the ledger of everything that left a party, and attacks that measure it.
+"""Records of what others learn: ledger, budget and accountant, and attacks that measure it.
 
 Records and pure mathematics enter; nothing here sends or receives.
 """

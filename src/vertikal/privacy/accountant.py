@@ -1,4 +1,4 @@
-"""What T Gaussian releases cost in (ε, δ): the paper's composition, and the tight one beside it.
+"""The cost of T Gaussian releases in (ε, δ): the paper's composition, and the tight one beside it.
 
 A release of sensitivity Δ with noise of deviation σ is μ-Gaussian-DP, μ = Δ/σ; T of them are
 √T·μ-Gaussian-DP, exactly (Dong, Roth, Su 2022, Corollary 3.3), also when each depends on what the
@@ -87,7 +87,7 @@ def corollary1_round(epsilon: float, delta: float, rounds: int) -> tuple[float, 
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse what is no (ε, δ)."""
+    """Refuse numbers that are no (ε, δ)."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise InputError.of("epsilon", "a positive number", epsilon)
     if not 0 < delta < 1:

@@ -56,7 +56,10 @@ class BudgetFile:
 
     @classmethod
     def obtain(cls, path: str | os.PathLike[str], *, epsilon: float, delta: float) -> BudgetFile:
-        """The file at ``path``, made with this total if it is not there, whoever is first."""
+        """Open the file at ``path``; if there is none, make it with this total.
+
+        Two that call this at once get the same file.
+        """
         if not Path(path).exists():
             _make(Path(path), epsilon, delta)
         return cls(path)
@@ -141,7 +144,7 @@ class BudgetFile:
 
 
 def _remedy(content: _Content) -> str:
-    """What can still be asked for. The number of rounds changes the noise, not the cost."""
+    """The remedy to name: the ε that is left. Fewer rounds would change the noise, not the cost."""
     left = max(mu_of(content.epsilon, content.delta) ** 2 - _mu(content) ** 2, 0.0)
     epsilon = math.floor(1000 * epsilon_of(math.sqrt(left), content.delta)) / 1000
     asked = f"ask for epsilon {epsilon:g} or less at that delta, or " if epsilon else ""
@@ -149,7 +152,10 @@ def _remedy(content: _Content) -> str:
 
 
 def _make(path: Path, epsilon: float, delta: float) -> bool:
-    """A new file, written beside and linked: whole, or not there at all; False if there is one."""
+    """Write a new file beside ``path`` and link it there, so that it is whole or missing.
+
+    False if ``path`` exists.
+    """
     check_budget(epsilon, delta)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -171,7 +177,7 @@ def _write(path: Path, content: _Content) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    """As `open` does, for the owner only."""
+    """Open a file that only its owner may read and write."""
     return os.open(path, flags, 0o600)
 
 

@@ -31,7 +31,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one party sent another under one disclosure."""
+    """Frames and bytes that one party sent another under one disclosure."""
 
     sender: str
     receiver: str

@@ -1,4 +1,4 @@
-"""How far one record can move what a party releases in a round of ADMM sharing.
+"""Sensitivity of a release of ADMM sharing: the farthest that one record can move it.
 
 The x-step of a round is least squares on public targets t, over a ball:
 

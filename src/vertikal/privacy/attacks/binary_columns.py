@@ -1,4 +1,4 @@
-"""Yes-or-no columns in a column space: what a linear mixture shows without any statistics.
+"""An attack on linear mixtures without statistics: yes-or-no columns in a column space.
 
 Whoever holds linear mixtures of hidden columns holds the space they span, and a column of zeros and
 ones is a vector of that space with two values only. There are few such vectors. Starting somewhere

@@ -1,4 +1,4 @@
-"""The linear system: what phases show to somebody who knows the directions.
+"""The linear system: an attack on phases by somebody who knows the directions.
 
 The phase of row i under direction j is ω_jᵀx_i + b_j mod 2π. Its holder takes its own part off; the
 difference of two rows no longer contains b_j, and D directions are D equations for the difference
@@ -32,7 +32,7 @@ _EXACT = 1e-9
 
 @dataclass(frozen=True)
 class Recovered:
-    """What the attacker has for each pair of rows, and whether it knows that it is right."""
+    """The attacker's answer for each pair of rows, and its own proof that it is right."""
 
     differences: Array  # (pairs, columns): hidden columns of the first row minus the second's
     residuals: Array  # (pairs,): root mean square of what the equations leave, in radians

@@ -1,4 +1,4 @@
-"""Nearest-row matching: whose row is this, asked by somebody who has a list of candidates.
+"""Nearest-row matching: an attack that finds whose row it is, from a list of candidates.
 
 The attacker has the hidden columns of some people from elsewhere (a list of candidates), and knows
 of a few of them, the anchors, which row is theirs. From the anchors it learns, by ridge regression,

@@ -1,4 +1,4 @@
-"""What the values opened under ``disclosure="values"`` show: separation of a few mixtures.
+"""An attack on the values opened under ``disclosure="values"``: separation of a few mixtures.
 
 A label party then holds no phase, only Φd for the directions d that its solver tried: a few dozen
 numbers a row, each a sum over all directions of cosines of sums over all parties. The attack is the

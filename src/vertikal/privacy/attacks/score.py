@@ -1,4 +1,4 @@
-"""How well an attack did, by somebody who knows the truth. No attack uses anything of this."""
+"""Scores of an attack, by somebody who knows the truth. No attack uses anything of this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE = 0.9
 
 @dataclass(frozen=True)
 class Score:
-    """What a separation recovered of the hidden columns."""
+    """The hidden columns and rows that a separation recovered."""
 
     columns: int
     almost_exact: int  # columns matched with |correlation| > 0.99
@@ -72,7 +72,7 @@ def snapped(components: Array, truth: Array) -> Array:
 
 
 def exact_rows(estimate: Array, truth: Array) -> Array:
-    """Which rows (rows,) are right in every column."""
+    """Mask (rows,) of the rows that are right in every column."""
     if estimate.shape != truth.shape:
         raise InputError.of("estimate", f"of shape {truth.shape}", estimate.shape)
     return np.asarray((estimate == truth).all(axis=1))

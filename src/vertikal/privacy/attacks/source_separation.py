@@ -1,4 +1,4 @@
-"""Blind source separation: what phases show to somebody who does not know the directions.
+"""Blind source separation: an attack on phases by somebody who does not know the directions.
 
 The phases of a row, about each direction's mean, are an unknown linear mixture ωᵀx of the hidden
 columns. People's columns are neither Gaussian nor mere mixtures of each other, and this alone lets
@@ -80,7 +80,7 @@ def separate(
         random_state=random_state,
     )
     with warnings.catch_warnings():
-        # Said by `converged` instead: components that have not settled can still match.
+        # `converged` says it instead: components that have not settled can still match.
         warnings.simplefilter("ignore", ConvergenceWarning)
         components = ica.fit_transform(scores)
     return Separated(components, scores, spectrum, bool(ica.n_iter_ < max_iterations))
@@ -133,7 +133,7 @@ def _principal_axes(angles: Array) -> tuple[Array, Array, Array]:
 
 
 def _rank(spectrum: Array, hidden_parties: int) -> int:
-    """How many axes stand out of the quantisation noise, or of whatever else fills all axes.
+    """Number of axes that stand out of the quantisation noise, or of whatever else fills all axes.
 
     Rounding adds a variance of 1/12 per party and direction: what all axes beyond the rank hold
     together is at most that. It is not white (equal records round equally), so up to half of it may
