@@ -188,7 +188,7 @@ def labels_by_id(world):
 
 def same(world, name, expected):
     kind = AdmmShard if isinstance(expected, AdmmShard) else Shard
-    found = world[name].home.models.load("credit", kind).shard
+    found = world[name].models.load("credit", kind).shard
     if expected.coefficients is None:
         return found.coefficients is None and found.seed == expected.seed
     return found.coefficients.tobytes() == expected.coefficients.tobytes()

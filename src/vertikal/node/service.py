@@ -6,6 +6,7 @@ import inspect
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
 
 if TYPE_CHECKING:
+    from vertikal.node.models.job_models import JobModels
     from vertikal.node.predictions.sessions import Predictions
 
 BEAT = 1.0
@@ -187,6 +189,13 @@ class Service:
         program = program_named(job.algorithm)
         return scores.rows(program.has_probabilities(job.program_settings()))
 
+    @cached_property
+    def models(self) -> JobModels:
+        """This party's stored shards; made when first needed, as `predictions` is."""
+        from vertikal.node.models.job_models import JobModels
+
+        return JobModels(self.home)
+
     @property
     def predictions(self) -> Predictions:
         """Made when first needed: it brings the libraries of the programs."""
@@ -202,10 +211,10 @@ class Service:
 
         A shard is stored before all parties are done: its job may be under way, or stopped.
         """
-        manifest = self.home.models.show(name, version)
+        manifest = self.models.show(name, version)
         record = self.book.find(str(manifest.facts.get("job")))
         if version is None and (record is None or not record.done):
-            stored = [one for one in self.home.models.versions() if one.name == name]
+            stored = [one for one in self.models.versions() if one.name == name]
             jobs = [self.book.find(str(one.facts.get("job"))) for one in stored]
             record = next((job for job in reversed(jobs) if job and job.done), record)
         if record is None:
@@ -237,7 +246,7 @@ class Service:
     # Runs.
 
     def _begin(self, record: Record) -> None:
-        self.home.note("run begins", record, f"attempt {record.attempt}")
+        self.home.note("run begins", record.facts, f"attempt {record.attempt}")
         self._say(f"job {record.number}: run {record.attempt} begins")
         run = Run(self.home, self.links, record, self._ended)
         self._runs[record.digest] = run
@@ -273,7 +282,7 @@ class Service:
         if error is None:
             with self.book.changing(record):
                 record.done, record.words = True, ""
-            self.home.note("done", record)
+            self.home.note("done", record.facts)
             self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
             return
         words = " ".join(str(error).split()) or type(error).__name__
@@ -283,7 +292,7 @@ class Service:
         self._mind_room(error)
         if not record.done:
             record.words = words
-        self.home.note("run broken off", record, words)
+        self.home.note("run broken off", record.facts, words)
         passing = is_passing(error) and record.proposal.job.on_loss == "wait"
         if passing or self._stopped.is_set():
             self.book.save(record)

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 
+from tests.organisations import lay_out
 from vertikal.errors import InputError
 from vertikal.node.approval import differencing
 from vertikal.node.approval.differencing import check_difference
+from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.proposals import Proposal, Signed
+from vertikal.node.config.job_file import Job, Part
+from vertikal.node.storage.party_home import PartyHome
 
 IDS = [b"%d" % number for number in range(40)]
 
 
 @pytest.fixture
 def home(tmp_path):
-    policy = SimpleNamespace(least_difference=10, differencing="refuse")
-    (tmp_path / "store").mkdir(mode=0o700)
-    return SimpleNamespace(
-        store=tmp_path / "store", me="bank", policy=policy, note=lambda *words: None
-    )
+    lay_out(tmp_path, rows=30)
+    bank = PartyHome(tmp_path / "bank" / "party.toml")
+    yield bank
+    bank.close()
 
 
 def record_of(letter):
-    job = SimpleNamespace(parties={"bank": SimpleNamespace(table="people")})
-    return SimpleNamespace(digest=letter * 64, words="", proposal=SimpleNamespace(job=job))
+    job = Job(algorithm="fdskl", parties={"lender": Part("people", "y"), "bank": Part("people")})
+    signed = Signed(letter.encode(), b"")
+    return Record(1, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
 
 
 def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):
@@ -58,16 +62,17 @@ def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):
     assert "differ from those of an earlier job by 2" in refused[0]
 
 
-def test_two_first_jobs_draw_one_key(home, monkeypatch):
+def test_two_first_jobs_draw_one_key(tmp_path, monkeypatch):
     """Another process, or thread, draws a key while this one does."""
+    folder = tmp_path
     real, first = differencing.os.urandom, []
 
     def urandom(size):
         if not first:
             first.append(b"")
-            first[0] = differencing._key(home.store)
+            first[0] = differencing._key(folder)
         return real(size)
 
     monkeypatch.setattr(differencing.os, "urandom", urandom)
-    assert differencing._key(home.store) == first[0]
-    assert [path.name for path in home.store.iterdir()] == [".key"]
+    assert differencing._key(folder) == first[0]
+    assert [path.name for path in folder.iterdir()] == [".key"]

@@ -30,7 +30,7 @@ def submit(world, name, directions):
 
 def shards(world, name):
     """The model with this name at all parties, bit for bit."""
-    found = (world[party].home.models.load(name, Shard).shard for party in NAMES)
+    found = (world[party].models.load(name, Shard).shard for party in NAMES)
     return [msgspec.json.encode(one, enc_hook=lambda array: array.tolist()) for one in found]
 
 
@@ -53,7 +53,7 @@ def test_two_jobs_at_once_give_the_models_of_jobs_alone(world, monkeypatch):
     found = {name: shards(world, name) for name in ("small", "large")}
     for name, directions in (("small", 16), ("large", 48)):
         world.done(submit(world, name, directions))
-        assert world["shop"].home.models.show(name).version == 2
+        assert world["shop"].models.show(name).version == 2
         assert shards(world, name) == found[name]
 
 
@@ -71,7 +71,7 @@ def test_a_job_that_is_not_approved_yet_can_be_cancelled_by_anybody(tmp_path, wh
         other = next(name for name in ("bank", "shop") if name != who)
         with pytest.raises(InputError, match="is decided already"):
             world[other].council.approve(world.record(other, digest).number)
-        assert not any(world[name].home.model_of(digest) for name in NAMES)
+        assert not any(world[name].models.newest_of_job(digest) for name in NAMES)
 
 
 def test_no_run_begins_with_an_older_version_and_it_does_with_the_same(world, monkeypatch):

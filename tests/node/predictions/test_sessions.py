@@ -88,7 +88,7 @@ def test_models_share_a_table_in_memory_and_let_it_go_with_the_last(trained, mon
         lender.predict("credit", IDS, None, version)
     at_hand = bank.predictions._shelf
     assert (len(at_hand._held), len(at_hand._rows)) == (2, 1)
-    bank.home.models.delete("credit", 1)
+    bank.models.delete("credit", 1)
     until(lambda: len(at_hand._held) == 1, "the deleted one is gone")
     assert len(at_hand._rows) == 1
     monkeypatch.setattr(model_cache, "KEEP", 0.0)
@@ -149,7 +149,7 @@ def test_a_service_that_stops_breaks_off_a_first_contact(trained, monkeypatch):
 
 def test_a_party_without_the_model_says_so_also_before_it_is_met(trained, monkeypatch):
     lender, bank = trained["lender"], trained["bank"]
-    bank.home.models.delete("credit")
+    bank.models.delete("credit")
 
     def late(record, name):
         opened(record, name)

@@ -91,7 +91,7 @@ def forgetful(monkeypatch):
 
 
 def lender_shard(world):
-    return world["lender"].home.models.load("credit", Shard).shard
+    return world["lender"].models.load("credit", Shard).shard
 
 
 def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
@@ -173,13 +173,13 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
     world.done(digest)
     until(lambda: not any(world[name].run_of(world.record(name, digest)) for name in NAMES), "ends")
     lender, bank = world["lender"], world["bank"]
-    lender.home.models.delete("credit")
+    lender.models.delete("credit")
     record = world.record("lender", digest)
     record.done = record.settled = False
     before = opened.passes
     until(lambda: any("has finished this job" in line for line in world.said["bank"]), "refuses")
     assert opened.passes == before
-    assert bank.home.model_of(digest) is not None
+    assert bank.models.newest_of_job(digest) is not None
     lender.answer({"command": "cancel", "number": record.number})
 
 
@@ -264,10 +264,10 @@ def test_shards_of_two_runs_are_no_model(world, monkeypatch):
     monkeypatch.setattr(ModelStore, "save", save)
     digest = world.submit().digest
     world.done(digest)
-    attempts = {name: world[name].home.model_of(digest).facts["attempt"] for name in NAMES}
+    attempts = {name: world[name].models.newest_of_job(digest).facts["attempt"] for name in NAMES}
     assert len(set(attempts.values())) == 1
     shares = [
-        world[name].home.models.load("credit", Shard).shard.coefficient_share
+        world[name].models.load("credit", Shard).shard.coefficient_share
         for name in ("lender", "bank")
     ]
     total = (shares[0] + shares[1]).view(np.int64)
@@ -357,7 +357,7 @@ def test_a_budget_that_allows_no_other_run_says_so(tmp_path, monkeypatch):
         assert (
             "this job (1 earlier runs of it are charged) would" in world.record(who, digest).words
         )
-        assert not any(world[name].home.model_of(digest) for name in NAMES)
+        assert not any(world[name].models.newest_of_job(digest) for name in NAMES)
     assert [len(entries(tmp_path, name)) for name in NAMES] == [1, 1, 1]
 
 

@@ -78,7 +78,7 @@ def test_two_jobs_at_once_and_the_same_one_twice(world):
     third = world.submit().digest
     assert third != second
     world.done(third)
-    assert world["bank"].home.models.show("credit").version == 2
+    assert world["bank"].models.show("credit").version == 2
 
 
 def test_a_table_that_changed_after_its_owner_approved(tmp_path):
@@ -97,7 +97,7 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
             # The others are not told anything about the table.
             assert record.final.words == "bank cannot go on; its owner knows why"
         assert "has changed since bank approved" in world.record("bank", digest).words
-        assert all(world[name].home.model_of(digest) is None for name in NAMES)
+        assert all(world[name].models.newest_of_job(digest) is None for name in NAMES)
 
 
 @pytest.mark.parametrize("late", ["_align", "_labels"])
@@ -283,7 +283,7 @@ def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
     for name in NAMES:
         store = Path(world.root, name, "store")
         found += [path for path in (store, *store.rglob("*")) if path.lstat().st_mode & 0o077]
-        secret = world[name].home.models.load("credit", Shard, None).shard.seed
+        secret = world[name].models.load("credit", Shard, None).shard.seed
         said = "\n".join(world.said[name]) + (store / "audit.log").read_text()
         key = (world.root / name / f"{name}.key").read_text().splitlines()[1]
         assert secret.hex() not in said

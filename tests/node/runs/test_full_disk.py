@@ -51,14 +51,14 @@ def disk(monkeypatch, quick_beats):
 
 
 def shards(world):
-    found = {name: world[name].home.models.load("credit", Shard).shard for name in NAMES}
+    found = {name: world[name].models.load("credit", Shard).shard for name in NAMES}
     assert all(one.seed for one in found.values())
     return found["lender"].coefficients.tobytes(), [found[name].seed for name in NAMES]
 
 
 def versions(world, name):
     """The versions of the model in a party's store, each whole, and nothing beside them."""
-    models = world[name].home.models
+    models = world[name].models
     there = [one.version for one in models.versions()]
     for number in there:
         models.load("credit", Shard, number)

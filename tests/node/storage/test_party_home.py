@@ -8,11 +8,9 @@ import pandas
 import pytest
 
 from tests.node.services import trio
-from tests.node.shards import shard_of
 from tests.organisations import RULE, lay_out, write_job
 from vertikal.errors import InputError
 from vertikal.node import service
-from vertikal.node.storage import audit_log
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.secure.keys.identity import Identity
 
@@ -40,19 +38,6 @@ def test_a_store_that_others_can_enter_is_refused(tmp_path):
         PartyHome(tmp_path / "bank" / "party.toml")
 
 
-def test_a_damaged_model_stops_no_job_and_is_noted_once(tmp_path):
-    lay_out(tmp_path, rows=30)
-    home = PartyHome(tmp_path / "bank" / "party.toml")
-    for job in ("one", "two"):
-        home.models.save("credit", shard_of(8), facts={"job": job})
-    (home.store / "models" / "credit" / "1" / "manifest.json").write_bytes(b"")
-    assert [home.model_of("two").version, home.model_of("one")] == [2, None]
-    noted = [line.facts["words"] for line in audit_log.read(home.store / "audit.log")]
-    assert len(noted) == 1
-    assert noted[0].startswith("model 'credit', version 1: manifest.json cannot be read")
-    home.close()
-
-
 def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):
     monkeypatch.setattr(service, "BEAT", 0.2)
     lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": RULE})
@@ -72,6 +57,6 @@ def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):
     with trio(tmp_path) as world:
         digest = world.submit().digest
         world.done(digest)
-        assert world["bank"].home.model_of(digest).facts["rows"] == 60
+        assert world["bank"].models.newest_of_job(digest).facts["rows"] == 60
         scores = world["lender"].predict("credit", ("1001", "1002"), None, None)
         assert [one["status"] for one in scores] == ["ok", "ok"]

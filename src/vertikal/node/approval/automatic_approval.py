@@ -13,7 +13,7 @@ from collections.abc import Callable
 from vertikal.errors import InputError, PeerVisibleError, VertikalError
 from vertikal.files import DiskFull
 from vertikal.node.approval.job_records import JobBook, Record
-from vertikal.node.approval.policy import standing_rule
+from vertikal.node.approval.policy import check_policy, standing_rule, used_features
 from vertikal.node.peer_message import peer_message
 from vertikal.node.storage.party_home import PartyHome
 
@@ -69,8 +69,8 @@ class AutomaticApproval:
 
     def _weigh(self, record: Record) -> None:
         try:
-            self._home.check_policy(record.proposal)
-            columns = self._home.columns(record.proposal)
+            check_policy(self._home.file, record.proposal)
+            columns = used_features(self._home.file, record.proposal)
             rule = standing_rule(self._home.file, record.proposal, columns, self._by_rule())
             if rule is not None:
                 self._approve(record, BY_RULE)

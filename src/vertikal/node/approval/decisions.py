@@ -22,6 +22,7 @@ from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, AutomaticApproval
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.approval.offers import TableSummary, summarise_table
+from vertikal.node.approval.policy import check_policy
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, Signed
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.heartbeats import Joining, cut
@@ -108,7 +109,7 @@ class Council:
             )
         proposals.check_members(job, home.federation.names)
         draft = Proposal(name, job, home.me, time.time(), __version__, 0, "")
-        home.check_policy(draft)
+        check_policy(home.file, draft)
         return summarise_table(home, draft)
 
     def approve(self, number: int) -> Record:
@@ -167,7 +168,7 @@ class Council:
         return record
 
     def _approve(self, record: Record, words: str = "") -> None:
-        self._home.check_policy(record.proposal)
+        check_policy(self._home.file, record.proposal)
         self._decide(record, APPROVE, words, summarise_table(self._home, record.proposal))
 
     def _reject(self, record: Record, words: str) -> None:
@@ -183,7 +184,7 @@ class Council:
             news = record.add(signed, proposals.read_decision(signed, self._home.keys))
             if news and (verdict, words) == (APPROVE, BY_RULE):
                 record.by_rule = time.time()
-        self._home.note(verdict, record, words)
+        self._home.note(verdict, record.facts, words)
         self._say(f"job {record.number}: {record.state(self.me)}")
         for name in record.proposal.job.names:
             if name != self.me:
@@ -226,7 +227,7 @@ class Council:
             record = self._book.add(signed, proposal)
             with self._book.changing(record):
                 pass
-        self._home.note("asked", record, f"by {proposal.submitter}")
+        self._home.note("asked", record.facts, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         self._considering.begin([record])
 
@@ -242,7 +243,7 @@ class Council:
                 return
             with self._book.changing(record):
                 record.add(signed, decision)
-        self._home.note(f"{decision.verdict} of {decision.party}", record, decision.words)
+        self._home.note(f"{decision.verdict} of {decision.party}", record.facts, decision.words)
         words = f": {decision.words}" if decision.words else ""
         self._say(f"job {record.number}: {decision.verdict} by {decision.party}{words}")
         if record.leads(self.me):
@@ -264,7 +265,7 @@ class Council:
             if not fit or self._is_running(record.digest):
                 return
             try:
-                self._home.check_policy(record.proposal)
+                check_policy(self._home.file, record.proposal)
                 if attempt > self._home.policy.most_attempts:
                     raise InputError(f"{self.me} takes part in no more runs of this job")
             except InputError as error:

@@ -45,7 +45,7 @@ def _flag(home: PartyHome, record: Record, close: int) -> None:
         f"than the {home.policy.least_difference} of your policy; two such models together "
         "tell about these few people"
     )
-    home.note("flagged", record, words)
+    home.note("flagged", record.facts, words)
     record.words = words
     if home.policy.differencing == "refuse":
         raise InputError(words)

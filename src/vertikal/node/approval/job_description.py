@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vertikal.errors import InputError
 from vertikal.node.approval.job_records import Record
-from vertikal.node.approval.policy import objections
+from vertikal.node.approval.policy import objections, used_features
 from vertikal.node.approval.proposals import AHEAD
 from vertikal.node.printable import printable
 from vertikal.node.programs import program_named
@@ -167,7 +167,7 @@ def _columns(service: Service, record: Record) -> list[str]:
             *(f"  against your policy: {words}" for words in objections_of(service, record)),
         ]
     try:
-        columns = record.columns or service.home.columns(record.proposal)
+        columns = record.columns or used_features(service.home.file, record.proposal)
     except InputError as error:
         return [f"  {error}"]
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]

@@ -29,6 +29,7 @@ from vertikal.node.approval.proposals import (
     decode_proposal,
     read_decision,
 )
+from vertikal.node.storage.audit_log import Fact
 from vertikal.records import from_msgpack, msgpack_reader
 
 _read_decision = msgpack_reader(Decision)
@@ -76,6 +77,16 @@ class Record:
     @property
     def digest(self) -> str:
         return self.signed.digest
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """The job as lines of the audit log name it."""
+        return {
+            "job": self.number,
+            "digest": self.digest,
+            "name": self.proposal.name,
+            "submitter": self.proposal.submitter,
+        }
 
     def leads(self, party: str) -> bool:
         return self.proposal.job.leader == party

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
 from vertikal.node.config.party_file import Offer, PartyFile, Policy, StandingRule
@@ -39,6 +39,19 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
             f"{file.name}: a job must use a column of table {part.table!r} at least, and each once"
         )
     return offer, tuple(columns)
+
+
+def used_features(file: PartyFile, proposal: Proposal) -> tuple[str, ...]:
+    """This party's features that a job uses; a dealer without data has none."""
+    if proposal.job.parties[file.name].table is None:
+        return ()
+    return offered(file, proposal)[1]
+
+
+def check_policy(file: PartyFile, proposal: Proposal) -> None:
+    """Raise PeerVisibleError with the first reason why this party must not take part."""
+    for objection in objections(file, proposal):
+        raise PeerVisibleError(objection)
 
 
 def objections(file: PartyFile, proposal: Proposal) -> list[str]:

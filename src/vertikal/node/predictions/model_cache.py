@@ -20,6 +20,7 @@ from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.offers import open_offer
 from vertikal.node.approval.policy import offered
 from vertikal.node.config.party_file import Offer
+from vertikal.node.models.job_models import JobModels
 from vertikal.node.models.store import Manifest
 from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.programs import program_named
@@ -97,6 +98,7 @@ class ModelCache:
 
     def __init__(self, home: PartyHome) -> None:
         self._home = home
+        self._models = JobModels(home)
         self._turns = KeyedLock(PATIENCE)
         self._lock = threading.Lock()
         self._held: dict[str, _Held] = {}
@@ -109,7 +111,7 @@ class ModelCache:
         """
         with self._turns.of(record.digest, f"{self._home.me}: its model is being loaded"):
             held = self._held.get(record.digest)
-            if held is None or not self._home.models.holds(held.model.manifest):
+            if held is None or not self._models.holds(held.model.manifest):
                 with self._lock:
                     self._held.pop(record.digest, None)
                 held = _Held(self._load(record))
@@ -139,18 +141,18 @@ class ModelCache:
         oldest = time.monotonic() - KEEP
         with self._lock:
             for digest, held in list(self._held.items()):
-                if held.used < oldest or not self._home.models.holds(held.model.manifest):
+                if held.used < oldest or not self._models.holds(held.model.manifest):
                     del self._held[digest]
             needed = {held.reading for held in self._held.values()}
             for reading in self._rows.keys() - needed:
                 del self._rows[reading]
 
     def _load(self, record: Record) -> Model:
-        manifest = self._home.model_of(record.digest)
+        manifest = self._models.newest_of_job(record.digest)
         if manifest is None:
             raise PeerVisibleError(f"{self._home.me} has no model of this job, or not any more")
         kind = program_named(record.proposal.job.algorithm).shard_kind()
-        stored = self._home.models.load(manifest.name, kind, manifest.version)
+        stored = self._models.load(manifest.name, kind, manifest.version)
         if stored.preparation is None:
             raise InputError(f"model {manifest.name!r} has no preparation of its columns")
         return Model(record, manifest, stored.shard, stored.preparation)

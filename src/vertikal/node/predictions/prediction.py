@@ -22,6 +22,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError, MeshError, PeerVisibleError, SecrecyError
 from vertikal.files import DiskFull
 from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
@@ -149,7 +150,7 @@ class Session:
             # Inside: the others are told at once where a party has no model any more, or where its
             # owner has since forbidden what the job shows.
             if not self._record.leads(self._home.me):
-                self._home.check_policy(self._record.proposal)
+                check_policy(self._home.file, self._record.proposal)
             self._model: Model = self._shelf.model(self._record)
             self._party = Party(
                 self.mesh,

@@ -27,6 +27,7 @@ from vertikal.node.approval.offers import label_column, open_table, table_digest
 from vertikal.node.approval.policy import offered
 from vertikal.node.config.job_file import labels_of
 from vertikal.node.links.run_mesh import RunMesh
+from vertikal.node.models.job_models import JobModels
 from vertikal.node.programs import program_named
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
 from vertikal.node.runs.progress import ProgressReporter
@@ -94,7 +95,7 @@ def run(bench: Bench) -> None:
 
 def _stage(bench: Bench) -> Reached:
     """How far this party has come with the job."""
-    model = bench.home.model_of(bench.record.digest)
+    model = JobModels(bench.home).newest_of_job(bench.record.digest)
     mark = derive_key(_secret(bench), "mark").hex()
     if model is not None:
         return Reached(TRAINED, model.facts.get("attempt", 0), mark)
@@ -207,10 +208,11 @@ def _learn(bench: Bench, table: Table, labels: Labels | None, preparation: Prepa
         "algorithm": job.algorithm,
         "attempt": record.attempt,
     }
-    earlier = home.models_of(record.digest)
-    home.models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
+    models = JobModels(home)
+    earlier = models.of_job(record.digest)
+    models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
     for one in earlier:
-        home.models.delete(one.name, one.version)
+        models.delete(one.name, one.version)
 
 
 def _align(bench: Bench, ids: Ids) -> None:
@@ -220,9 +222,9 @@ def _align(bench: Bench, ids: Ids) -> None:
     party = _party(bench, nobody, None, "align", "")
     # Before anything is sent: the leader may know the common ids of a run that ends half way.
     words = f"attempt {bench.record.attempt}, {len(ids)} own rows"
-    home.note("alignment begins", bench.record, words)
+    home.note("alignment begins", bench.record.facts, words)
     found = align(party, ids, least=home.policy.least_rows, group=bench.job.table_parties)
-    home.note("aligned", bench.record, f"{found.matched} of {found.own} rows")
+    home.note("aligned", bench.record.facts, f"{found.matched} of {found.own} rows")
     known = bench.checkpoints.read(ROWS)
     if known is not None and known != found.rows.tobytes():
         # What earlier runs opened was about those rows; over others it would tell the difference.
@@ -251,7 +253,7 @@ def _hear_rows(bench: Bench) -> None:
         raise AgreementError(
             f"{me}: the others must agree on the number of their common rows: {words}"
         )
-    bench.home.note("aligned", bench.record, f"{rows} rows of the others")
+    bench.home.note("aligned", bench.record.facts, f"{rows} rows of the others")
     bench.checkpoints.write(ROWS, rows.to_bytes(8, "big"))
 
 

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from vertikal.errors import InputError, PeerVisibleError
+from vertikal.errors import InputError
 from vertikal.files import DiskFull, Room, private_folder
-from vertikal.node.approval.policy import objections, offered
-from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
 from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.secure.keys.identity import Identity
 
 if TYPE_CHECKING:
-    from vertikal.node.approval.job_records import Record
-    from vertikal.node.models.store import Manifest, ModelStore
     from vertikal.privacy.budget import BudgetFile
     from vertikal.privacy.ledger import Ledger
 
@@ -48,36 +43,11 @@ class PartyHome:
         self.log = AuditLog(self.store / "audit.log", self.me)
         self.room = Room(self.store)
         self._owed: list[tuple[str, dict[str, Fact]]] = []
-        self._damaged: set[str] = set()
-        """What the audit log has been told about stored models that cannot be read."""
+        self._noted: set[tuple[str, str]] = set()
+        """Events that `note_once` has written, so that it writes none twice."""
 
     def close(self) -> None:
         self._alone.close()
-
-    @cached_property
-    def models(self) -> ModelStore:
-        """This party's shards; loaded late, since it brings the programs' libraries."""
-        from vertikal.node.models.store import ModelStore
-
-        return ModelStore(self.store / "models")
-
-    def model_of(self, digest: str) -> Manifest | None:
-        """The newest stored shard of the job with this digest, if there is one."""
-        found = self.models_of(digest)
-        return found[-1] if found else None
-
-    def models_of(self, digest: str) -> list[Manifest]:
-        """All stored shards of this job; more than one if its runs were broken off late.
-
-        One that cannot be read, of whatever job, is passed over, so that it stops no other.
-        """
-        damaged: list[str] = []
-        found = self.models.versions(damaged)
-        for words in set(damaged) - self._damaged:
-            self._damaged.add(words)
-            with suppress(DiskFull):  # then it is owed
-                self._record("damaged", words=words)
-        return [one for one in found if one.facts.get("job") == digest]
 
     @property
     def budget(self) -> BudgetFile | None:
@@ -89,17 +59,19 @@ class PartyHome:
         path, total = self.store / "budget.json", self.policy.privacy
         return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
 
-    def note(self, event: str, record: Record, words: str = "") -> None:
-        """Write an event of a job to the audit log."""
-        proposal = record.proposal
-        self._record(
-            event,
-            job=record.number,
-            digest=record.digest,
-            name=proposal.name,
-            submitter=proposal.submitter,
-            words=words,
-        )
+    def note(self, event: str, job: Mapping[str, Fact], words: str = "") -> None:
+        """Write an event of a job to the audit log; ``job`` says which one (`Record.facts`)."""
+        self._record(event, **job, words=words)
+
+    def note_once(self, event: str, words: str) -> None:
+        """Write an event to the audit log, unless this process has written the same before.
+
+        A full disk is no error here: the line is then written when there is room again.
+        """
+        if (event, words) not in self._noted:
+            self._noted.add((event, words))
+            with suppress(DiskFull):
+                self._record(event, words=words)
 
     def note_ledgers(self, what: str, digest: str, ledgers: Sequence[Ledger]) -> None:
         """Write to the audit log what left this party in a run, by kind of message."""
@@ -131,17 +103,6 @@ class PartyHome:
     def note_refusal(self, sender: str, words: str) -> None:
         """Write to the audit log what somebody asked for and did not get."""
         self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
-
-    def check_policy(self, proposal: Proposal) -> None:
-        """PeerVisibleError with the first reason why this party must not take part."""
-        for objection in objections(self.file, proposal):
-            raise PeerVisibleError(objection)
-
-    def columns(self, proposal: Proposal) -> tuple[str, ...]:
-        """This party's features that a job uses; none of a dealer without data."""
-        if proposal.job.parties[self.me].table is None:
-            return ()
-        return offered(self.file, proposal)[1]
 
 
 def _lock(store: Path) -> IO[bytes]:
