@@ -1,8 +1,10 @@
 """The exception tree: everything Vertikal raises on purpose.
 
-A message names the parameter or party, what is allowed, what came, and the remedy; an error about
-waiting also names the peer, what was waited for, and since when. Foreign exceptions are turned into
-one of these at the boundary where they appear.
+A kind of error is named after the thing that went wrong and ends in ``Error``. A single case is
+named by its subject and by what became of it: ``BudgetSpent``, ``PeerStopped``. A message names the
+parameter or party, what is allowed, what came, and the remedy; an error about waiting also names
+the peer, what was waited for, and since when. Foreign exceptions are turned into one of these at
+the boundary where they appear.
 """
 
 from __future__ import annotations
@@ -13,45 +15,69 @@ class VertikalError(Exception):
 
 
 class InputError(VertikalError, ValueError):
-    """A parameter, column or label that cannot be used as it came."""
+    """A parameter, file, column or label cannot be used as it came."""
 
     @classmethod
     def of(cls, parameter: str, allowed: str, received: object) -> InputError:
-        """The one template for parameters: ``penalty must be a positive number, got -1``."""
+        """Fill the one template for parameters: ``alpha must be a positive number, got -1``."""
         shown = received if isinstance(received, str) and " " in received else repr(received)
         return cls(f"{parameter} must be {allowed}, got {shown}")
 
 
 class RingError(InputError):
-    """A number that the ring cannot hold: not finite, or out of range."""
+    """The ring cannot hold a number: it is not finite, or out of range."""
 
 
 class PeerVisibleError(InputError):
     """A refusal whose message the other parties may read: nothing in it is about the data."""
 
 
+class DiskFull(VertikalError):
+    """The disk has no room for a file; the file that was there before is untouched."""
+
+
+class LogTampered(VertikalError):
+    """The lines of an audit log do not follow from one another, or some are missing."""
+
+
+class JobFailed(VertikalError):
+    """A job that a command followed was rejected, cancelled or broken off, or took too long."""
+
+
+class PartyUnfit(VertikalError):
+    """A party of the federation cannot take part as things are."""
+
+
+class RequestRefused(VertikalError):
+    """The HTTP endpoint answers a request with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class SecrecyError(VertikalError):
-    """Something that would have shown more than was agreed, and was therefore not done."""
+    """Something would have shown more than was agreed, and was therefore not done."""
 
 
 class BudgetSpent(SecrecyError):
-    """A job that would exceed what a party's owner allows to be spent of its privacy."""
+    """A job would spend more privacy than the owner of a party's columns allows."""
 
 
 class PassesUsedUp(SecrecyError):
-    """More products with hidden features than were agreed, over all runs of one job."""
+    """More products with hidden features were asked for than all runs of a job may take."""
 
 
 class PadReused(SecrecyError):
     """A one-time pad was asked for a second time."""
 
 
-class TooFewSurvivors(SecrecyError):
-    """So many have left that the rest could not open the sum, or would open more than the sum."""
+class ThresholdMissed(SecrecyError):
+    """Too few clients are left to open a sum, or the clients left would open more than the sum."""
 
 
-class TamperedLog(VertikalError):
-    """An audit log whose lines do not follow from one another, or that lost some."""
+class PredictionRefused(SecrecyError):
+    """A party's policy does not allow these predictions, or no more of them today."""
 
 
 class MeshError(VertikalError):
@@ -59,22 +85,22 @@ class MeshError(VertikalError):
 
 
 class WireError(MeshError):
-    """Bytes that are not a frame of this protocol, or a frame beyond its limits."""
+    """Bytes are no frame of this protocol, or a frame beyond its limits."""
 
 
 class DeadlineExceeded(MeshError, TimeoutError):
-    """A wait that ended without a message; names who, what and since when."""
+    """A wait ended without a message; the error says for whom, for what and since when."""
 
 
 class PeerStopped(MeshError, ConnectionError):
     """Another party ended before it had sent what was waited for."""
 
     peer: str = ""
-    """Who stopped, which need not be who was waited for."""
+    """The party that stopped, which need not be the one that was waited for."""
 
     @classmethod
     def of(cls, peer: str, message: str) -> PeerStopped:
-        """With the name of the party that stopped."""
+        """Make the error with the name of the party that stopped."""
         error = cls(message)
         error.peer = peer
         return error
@@ -85,24 +111,24 @@ class AgreementError(MeshError):
 
 
 class IdentityError(MeshError):
-    """Somebody who is not who the federation file says, or cannot show it."""
+    """Somebody is not the party that the federation file lists, or cannot show it."""
 
 
-class UnknownParty(IdentityError):
-    """A name that is not in the federation file."""
+class PartyUnknown(IdentityError):
+    """A name is not in the federation file."""
 
 
-class UnknownCertificate(IdentityError):
-    """A certificate that the federation file does not list."""
+class CertificateUnknown(IdentityError):
+    """A certificate is not the one that the federation file lists."""
 
 
 class CertificateExpired(IdentityError):
-    """A certificate outside its time."""
+    """A certificate is not valid yet, or not any more."""
 
 
 class CertificateMismatch(IdentityError):
-    """A listed certificate, shown under another party's name, or a signature by another key."""
+    """A listed certificate was shown under another party's name, or another key signed."""
 
 
 class NameTaken(IdentityError):
-    """Two processes that claim one party's name in one job."""
+    """Two processes claim one party's name in one job."""

@@ -1,4 +1,7 @@
-"""Files of a party's store: readable by their owner only, and whole or not there at all."""
+"""Files that a crash leaves whole, old or new, and that only their owner can read.
+
+Stores, budget files and checkpoints are written through this module.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import os
 import secrets
 from pathlib import Path
 
-from vertikal.errors import InputError
+from vertikal.errors import DiskFull, InputError, VertikalError
 
 PROBE = 1 << 20
-"""Bytes that a store must have room for, before a run that found it full is begun again."""
+"""Bytes that a full store must have room for again before its jobs go on."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the folder's names, and no longer has those that were removed."""
+    """Wait until the disk has the names of the files that were added to a folder, or removed."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -23,7 +26,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> Path:
-    """This folder, made if it is not there; refuses one that others can look into."""
+    """Make a folder unless it is there; refuse one that anybody but its owner can look into."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o077
@@ -40,9 +43,9 @@ def private_folder(path: Path) -> Path:
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file beside and move it over: a crash leaves the old one or the new one.
+    """Write a file beside the old one and move it over: a crash leaves the old or the new one.
 
-    ``durable`` waits until the disk has it, so that it also survives a loss of power.
+    With ``durable`` wait until the disk has it, so that it also survives a loss of power.
     """
     try:
         move_over(path, content, durable=durable)
@@ -51,7 +54,7 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def move_over(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """As `write_whole`, for files outside a store: what fails is an OSError."""
+    """Do as `write_whole`, for files outside a store: a failure is an OSError."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -69,9 +72,9 @@ def move_over(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def write_new(path: Path, content: bytes) -> bool:
-    """Write a file that is not there yet, whole and on the disk; False if there is one already.
+    """Write a file unless one is there already (False); wait until the disk has it.
 
-    Of two that try at once one succeeds, and a crash leaves no part of it under this name.
+    Of two processes that try at once one succeeds. A crash leaves no half of it under this name.
     """
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -88,8 +91,8 @@ def write_new(path: Path, content: bytes) -> bool:
     return True
 
 
-def disk_error(path: Path, error: OSError) -> InputError:
-    """What to say, to the owner only, when a file of the store could not be written."""
+def disk_error(path: Path, error: OSError) -> VertikalError:
+    """Turn a failed write into an error that names the file; it is meant for the owner only."""
     if is_full(error):
         return DiskFull(
             f"the disk of the store is full: {str(path)!r} was not written; free some space there, "
@@ -99,23 +102,19 @@ def disk_error(path: Path, error: OSError) -> InputError:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a write failed for want of room: on the disk, of a quota, or of a limit on files."""
+    """Tell if a write failed because the disk, a quota or a limit on file sizes left no room."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class DiskFull(InputError):
-    """No room for a file of the store; what was there before is untouched."""
-
-
 class Room:
-    """Whether a store has room again, after a write that found none: runs wait for it."""
+    """Memory of a full disk: runs wait until the store has room again."""
 
     def __init__(self, folder: Path) -> None:
         self._probe = folder / "room"
         self.full = False
 
     def regained(self) -> bool:
-        """Try a write, if the last one failed for want of room."""
+        """Try a write if the last one found no room; True if there is room now."""
         if self.full:
             try:
                 write_whole(self._probe, bytes(PROBE))

@@ -28,14 +28,14 @@ from tests.conformance.running import join, run, start
 from vertikal.errors import (
     AgreementError,
     CertificateMismatch,
+    CertificateUnknown,
     DeadlineExceeded,
     IdentityError,
     InputError,
     MeshError,
     NameTaken,
+    PartyUnknown,
     PeerStopped,
-    UnknownCertificate,
-    UnknownParty,
     WireError,
 )
 from vertikal.mesh import network_links
@@ -393,7 +393,7 @@ def test_an_unknown_certificate_is_refused_on_both_sides():
         stranger = Identity.create("b")
         mine = {**certificates("abc"), "b": stranger.certificate}
         refused(
-            UnknownCertificate,
+            CertificateUnknown,
             "b",
             addresses,
             Credentials(stranger, mine),
@@ -401,7 +401,7 @@ def test_an_unknown_certificate_is_refused_on_both_sides():
         )
         other = {**certificates("abc"), "a": Identity.create("a").certificate}
         refused(
-            UnknownCertificate,
+            CertificateUnknown,
             "b",
             addresses,
             Credentials(identity("b"), other),
@@ -426,8 +426,8 @@ def test_a_name_that_is_not_in_the_file_is_refused():
         security = Credentials(
             identity("b"), {**certificates("abc"), "zoe": identity("zoe").certificate}
         )
-        refused(UnknownParty, "zoe", names, security, r"'zoe' is not in the federation file")
-    with pytest.raises(UnknownParty, match=r"'zoe' is not in the federation file; listed are"):
+        refused(PartyUnknown, "zoe", names, security, r"'zoe' is not in the federation file")
+    with pytest.raises(PartyUnknown, match=r"'zoe' is not in the federation file; listed are"):
         Credentials(identity("zoe"), certificates("abc"))
 
 

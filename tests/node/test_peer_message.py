@@ -8,13 +8,13 @@ import pytest
 
 from vertikal.errors import (
     BudgetSpent,
+    DiskFull,
     InputError,
     MeshError,
     PeerStopped,
     PeerVisibleError,
     VertikalError,
 )
-from vertikal.files import DiskFull
 from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.run_mesh import RunMesh

@@ -7,6 +7,7 @@ synthetic tree, to find what it should.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from vertikal import errors
 
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
@@ -201,6 +204,23 @@ def records_read_elsewhere(package: Path) -> list[str]:
     return found
 
 
+def exceptions_elsewhere(package: Path) -> list[str]:
+    """Exceptions that are defined outside `errors`."""
+    known = {
+        name
+        for name, value in {**vars(builtins), **vars(errors)}.items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    return [
+        f"{file.name}:{node.lineno}: {node.name} belongs into errors.py"
+        for file in sorted(package.rglob("*.py"))
+        if file != package / "errors.py"
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and known & {dotted(base).split(".")[-1] for base in node.bases}
+    ]
+
+
 def undescribed_folders(package: Path) -> list[str]:
     """Folders whose ``__init__.py`` does not say in two sentences what the room is for."""
     found = []
@@ -281,6 +301,7 @@ RULES = [
     forbidden_modules,
     forbidden_randomness,
     records_read_elsewhere,
+    exceptions_elsewhere,
     undescribed_folders,
     crowded_folders,
     nameless_files,
@@ -370,6 +391,12 @@ def test_allowed_is_allowed(tmp_path, path, text):
             "import msgspec\nmsgspec.msgpack.decode(b'', type=Job)",
         ),
         (records_read_elsewhere, "node/jobs.py", "from msgspec.json import decode"),
+        (exceptions_elsewhere, "node/jobs.py", "class Odd(ValueError):\n    pass"),
+        (
+            exceptions_elsewhere,
+            "node/jobs.py",
+            "from vertikal import errors\nclass Odd(errors.MeshError):\n    pass",
+        ),
         (undescribed_folders, "kernels/__init__.py", '"""Only one sentence."""'),
         (nameless_files, "data/helpers.py", ""),
         (nameless_files, "utils/strings.py", ""),

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import vertikal
+from vertikal import errors
 from vertikal.algorithms.kernel_machine.phases import phases_of
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.values import disclosures_of
@@ -44,6 +45,25 @@ def test_every_command_on_the_page_exists():
     known = commands(main)
     for named in re.findall(r"`(vertikal [^`]*)`", page):
         assert any(f"{named} ".startswith(f"{one} ") for one in known), named
+
+
+def tree_of_errors(page: str) -> dict[str, str]:
+    """Error -> the one above it, as the drawing on the page has them."""
+    above, path = {}, []
+    for line in page.split("```text\n")[1].split("```", maxsplit=1)[0].splitlines():
+        name = line.lstrip("│├└─ ")
+        path = path[: (len(line) - len(name)) // 4]
+        above[name.partition(" ")[0]] = path[-1] if path else "Exception"
+        path.append(name.partition(" ")[0])
+    return above
+
+
+def test_the_page_of_errors_has_the_tree():
+    kinds = {one for one in vars(errors).values() if isinstance(one, type)}
+    page = (DOCS / "reference-errors.md").read_text()
+    assert tree_of_errors(page) == {one.__name__: one.__bases__[0].__name__ for one in kinds}
+    for one in kinds - {errors.VertikalError}:
+        assert re.search(rf"^(## .*\b{one.__name__}\b|\| `{one.__name__}` )", page, re.M), one
 
 
 @pytest.mark.parametrize("kind", [Job, Part])

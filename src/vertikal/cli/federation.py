@@ -7,11 +7,7 @@ from pathlib import Path
 import click
 
 from vertikal.cli.party_option import ask_service, party_option
-from vertikal.errors import VertikalError
-
-
-class DoesNotFit(VertikalError):
-    """A party of the federation that cannot take part as things are."""
+from vertikal.errors import PartyUnfit
 
 
 @click.group()
@@ -34,4 +30,4 @@ def check(party: Path | None) -> None:
             click.echo(f"    {fault}")
     bad = [one["name"] for one in peers if one["faults"]]
     if bad:
-        raise DoesNotFit(f"{', '.join(bad)} cannot take part as things are")
+        raise PartyUnfit(f"{', '.join(bad)} cannot take part as things are")

@@ -10,11 +10,7 @@ import click
 import msgspec
 
 from vertikal.cli.party_option import ask_service, party_option
-from vertikal.errors import VertikalError
-
-
-class JobFailed(VertikalError):
-    """A job that was waited for and did not end well."""
+from vertikal.errors import JobFailed
 
 
 @click.group()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from vertikal.errors import (
     BudgetSpent,
+    DiskFull,
     MeshError,
     PassesUsedUp,
     PeerVisibleError,
     VertikalError,
 )
-from vertikal.files import DiskFull
 
 
 def peer_message(me: str, error: BaseException) -> str:

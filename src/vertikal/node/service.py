@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from vertikal.errors import IdentityError, InputError, PeerStopped, VertikalError, WireError
-from vertikal.files import DiskFull
+from vertikal.errors import (
+    DiskFull,
+    IdentityError,
+    InputError,
+    PeerStopped,
+    VertikalError,
+    WireError,
+)
 from vertikal.node.approval.decisions import Council
 from vertikal.node.approval.job_description import describe, summary
 from vertikal.node.approval.job_records import JobBook, Record

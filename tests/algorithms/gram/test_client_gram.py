@@ -16,7 +16,7 @@ from vertikal.algorithms.gram.client_gram import (
     smallest_ring,
     unpacked,
 )
-from vertikal.errors import InputError, RingError, TooFewSurvivors
+from vertikal.errors import InputError, RingError, ThresholdMissed
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import everybody, plan
@@ -121,5 +121,5 @@ def test_what_does_not_fit_is_refused_by_the_client_it_belongs_to():
 def test_too_few_survivors_open_nothing():
     held = columns(9, 4, 1)
     drops = dict.fromkeys(sorted(held)[:3], STAGES[2])
-    with pytest.raises(TooFewSurvivors, match="6 of 9 clients are there, at least 7"):
+    with pytest.raises(ThresholdMissed, match="6 of 9 clients are there, at least 7"):
         secure_gram(held, partial(aggregate, drops=drops))

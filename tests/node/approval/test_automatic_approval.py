@@ -9,7 +9,7 @@ import pytest
 
 from tests.node.alone import alone, kept, proposal
 from tests.organisations import RULE, lay_out, until, write_job
-from vertikal.files import DiskFull
+from vertikal.errors import DiskFull
 from vertikal.node.approval import decisions
 from vertikal.node.approval.job_records import JobBook
 

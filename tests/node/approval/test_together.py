@@ -11,11 +11,11 @@ import pytest
 from tests.node.services import trio
 from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.kernel_machine.shard import Shard
-from vertikal.errors import InputError, PeerStopped
+from vertikal.errors import InputError, PeerStopped, PredictionRefused
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.messages import Beat, Serve
 from vertikal.node.models.store import ModelStore
-from vertikal.node.predictions.prediction import WAIT, Refused
+from vertikal.node.predictions.prediction import WAIT
 from vertikal.node.storage.audit_log import read
 from vertikal.solvers import lbfgs
 
@@ -142,7 +142,7 @@ def test_a_deleted_shard_ends_predictions_at_once_also_in_a_session(world):
     lender, ids = world["lender"], ("1001", "1002")
     assert {one["status"] for one in lender.predict("credit", ids, None, None)} == {"ok"}
     ModelStore(world.root / "bank" / "store" / "models").delete("credit")
-    with pytest.raises(Refused, match=r"bank refused .*: bank has no model of this job"):
+    with pytest.raises(PredictionRefused, match=r"bank refused .*: bank has no model of this job"):
         lender.predict("credit", ids, None, None)
     # The same where the next request opens a session of its own.
     lender.predictions._close(digest, "")

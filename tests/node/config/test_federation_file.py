@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.networks import identity
-from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
+from vertikal.errors import CertificateMismatch, InputError, NameTaken, PartyUnknown
 from vertikal.node.config.federation_file import FederationFile, Member, entry_of
 
 
@@ -26,7 +26,7 @@ def test_entries_one_after_the_other_are_a_federation(tmp_path):
     assert federation.addresses() == {"bank": "bank.example:7700", "größe": None, "it's": None}
     mine = federation.credentials(identity("größe"))
     mine.recognise(identity("bank").certificate.pem, "bank")
-    with pytest.raises(UnknownParty, match="'zoe' is not in the federation file"):
+    with pytest.raises(PartyUnknown, match="'zoe' is not in the federation file"):
         federation.credentials(identity("zoe"))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
-from vertikal.errors import InputError, UnknownParty
+from vertikal.errors import InputError, PartyUnknown
 from vertikal.node.config.job_file import Job
 
 GOOD = """
@@ -137,7 +137,7 @@ def test_a_table_that_is_not_there_and_a_party_that_is_not(folder):
     job = Job.load(folder / "job.toml")
     with pytest.raises(InputError, match=r"table of shop: 'shop\.csv' cannot be read"):
         job.read("shop", folder)
-    with pytest.raises(UnknownParty, match="'zoe' is not a party of this job"):
+    with pytest.raises(PartyUnknown, match="'zoe' is not a party of this job"):
         job.read("zoe", folder)
     assert np.isfinite(job.timeout)
 

@@ -10,14 +10,13 @@ import urllib.request
 import pytest
 import schemathesis
 
-from vertikal.errors import InputError, PeerStopped, SecrecyError
+from vertikal.errors import DiskFull, InputError, PeerStopped, RequestRefused, SecrecyError
 from vertikal.node.config.party_file import Http
 from vertikal.node.predictions import endpoint
 from vertikal.node.predictions.endpoint import (
     Desk,
     Endpoint,
     Rate,
-    Refusal,
     application,
     read_token,
 )
@@ -33,6 +32,8 @@ def scores(model, ids, degraded, version):
         raise faults[model]
     if model == "lost":
         raise PeerStopped("bank is gone")
+    if model == "full":
+        raise DiskFull("'/secret/path' was not written")
     return [{**SCORE, "id": one} for one in ids]
 
 
@@ -76,6 +77,7 @@ def test_scores_and_refusals(served):
         (body(model="none"), 400, "no model"),
         (body(model="spent"), 403, "bank refused"),
         (body(model="lost"), 503, "bank is gone"),
+        (body(model="full"), 503, "the disk of this party's store is full"),
         (body(ids=["x" * 6000]), 413, "at most 5000 bytes"),
     ):
         status, answer = post(served, sent)
@@ -101,7 +103,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
     desk = Desk(settings(), TOKEN.encode(), scores)
     desk.admit(f"Bearer {TOKEN}", "3")
     for wrong in ("", "Bearer", "Bearer x", f"Basic {TOKEN}"):
-        with pytest.raises(Refusal):
+        with pytest.raises(RequestRefused):
             desk.admit(wrong, "3")
     assert len(compared) == 5
 
@@ -110,15 +112,15 @@ def test_too_many_and_too_long_requests():
     desk = Desk(settings(per_minute=2), TOKEN.encode(), scores)
     for _ in range(2):
         desk.admit(f"Bearer {TOKEN}", "3")
-    with pytest.raises(Refusal, match="at most 2 requests a minute") as refused:
+    with pytest.raises(RequestRefused, match="at most 2 requests a minute") as refused:
         desk.admit(f"Bearer {TOKEN}", "3")
     assert refused.value.status == 429
     desk = Desk(settings(most_bytes=10), TOKEN.encode(), scores)
     for length, status in (("", 411), ("x", 411), ("11", 413)):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestRefused) as refused:
             desk.admit(f"Bearer {TOKEN}", length)
         assert refused.value.status == status
-    with pytest.raises(Refusal, match="at most 10 bytes"):
+    with pytest.raises(RequestRefused, match="at most 10 bytes"):
         desk.answer(b"x" * 11)
 
 

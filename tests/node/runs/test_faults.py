@@ -15,13 +15,13 @@ from tests.node.services import Trio, trio
 from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal import files
 from vertikal.algorithms.kernel_machine.shard import Shard
-from vertikal.errors import InputError, PeerStopped
+from vertikal.errors import InputError, PeerStopped, PredictionRefused
 from vertikal.node import service
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import Proposal, Signed
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.messages import Asked, Beat, pack
-from vertikal.node.predictions.prediction import Refused, Session
+from vertikal.node.predictions.prediction import Session
 from vertikal.node.runs import party_run
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -321,7 +321,9 @@ def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
         world.done(digest)
         lender = world["lender"]
         for ids in (("1001", "stranger"), ("1001",)):
-            with pytest.raises(Refused, match=r"bank refused .* set degraded_predictions$"):
+            with pytest.raises(
+                PredictionRefused, match=r"bank refused .* set degraded_predictions$"
+            ):
                 lender.predict("credit", ids, True, None)
         assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
         allowed = {

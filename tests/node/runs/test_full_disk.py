@@ -13,7 +13,8 @@ from tests.node.services import trio
 from tests.organisations import NAMES, lay_out, until, write_job
 from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine.shard import Shard
-from vertikal.files import DiskFull, Room, is_full, private_folder
+from vertikal.errors import DiskFull
+from vertikal.files import Room, is_full, private_folder
 from vertikal.node.approval import decisions
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs.checkpoints import Checkpoints

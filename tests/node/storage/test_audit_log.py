@@ -11,8 +11,7 @@ import threading
 import msgspec
 import pytest
 
-from vertikal.errors import InputError, TamperedLog
-from vertikal.files import DiskFull
+from vertikal.errors import DiskFull, InputError, LogTampered
 from vertikal.node.storage import audit_log
 from vertikal.node.storage.audit_log import AuditLog, Head, read, verify
 
@@ -107,7 +106,7 @@ def test_tampering_is_found(path, how):
     lines = lines_of(path)
     tamper(lines)
     path.write_text("".join(lines))
-    with pytest.raises(TamperedLog, match=said):
+    with pytest.raises(LogTampered, match=said):
         verify(path)
 
 
@@ -117,7 +116,7 @@ def test_every_byte_counts(path):
         changed = bytearray(raw)
         changed[place] ^= 1
         path.write_bytes(changed)
-        with pytest.raises(TamperedLog):
+        with pytest.raises(LogTampered):
             verify(path)
 
 
@@ -128,7 +127,7 @@ def test_a_cut_end_shows_against_a_head_that_somebody_keeps(path):
     path.write_text("".join(lines[:3]))
     path.with_name("audit.log.head").unlink()
     assert verify(path).number == 3
-    with pytest.raises(TamperedLog, match="ends at line 3, before the given head: lines were cut"):
+    with pytest.raises(LogTampered, match="ends at line 3, before the given head: lines were cut"):
         verify(path, head)
 
 
@@ -139,7 +138,7 @@ def test_a_log_written_anew_shows_against_a_head(path, tmp_path):
     for _ in range(9):
         log.record("nothing")
     assert verify(path).number == 9
-    with pytest.raises(TamperedLog, match="line 5 is not the line of the given head"):
+    with pytest.raises(LogTampered, match="line 5 is not the line of the given head"):
         verify(path, head)
 
 
@@ -190,7 +189,7 @@ def test_a_line_that_is_being_written_is_not_judged(path):
     assert len(list(read(path))) == 5
     # One that was finished once is missed.
     path.write_text("".join(lines_of(path)[:4]) + lines_of(path)[4][:-9])
-    with pytest.raises(TamperedLog, match="ends at line 4, its head file knows 5"):
+    with pytest.raises(LogTampered, match="ends at line 4, its head file knows 5"):
         verify(path)
 
 
@@ -203,7 +202,7 @@ def test_a_line_longer_than_one_look(path):
 
 def test_a_log_whose_last_line_is_none_takes_no_more(path):
     path.write_text(path.read_text() + "nonsense\n")
-    with pytest.raises(TamperedLog, match="last line is no line of a log"):
+    with pytest.raises(LogTampered, match="last line is no line of a log"):
         AuditLog(path, "bank").record("start")
 
 

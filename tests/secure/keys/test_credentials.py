@@ -19,9 +19,9 @@ from vertikal.errors import (
     AgreementError,
     CertificateExpired,
     CertificateMismatch,
+    CertificateUnknown,
     PadReused,
     SecrecyError,
-    UnknownCertificate,
 )
 from vertikal.secure.keys.credentials import Credentials, key_as_file
 from vertikal.secure.keys.identity import Certificate, Identity
@@ -90,7 +90,7 @@ def test_who_is_recognised():
     mine.recognise(identity("b").certificate.pem, "b")
     with pytest.raises(CertificateMismatch, match="'c' showed its certificate under the name 'b'"):
         mine.recognise(identity("c").certificate.pem, "b")
-    with pytest.raises(UnknownCertificate, match="shown for 'b' has the fingerprint"):
+    with pytest.raises(CertificateUnknown, match="shown for 'b' has the fingerprint"):
         mine.recognise(Identity.create("b").certificate.pem, "b")
 
 
@@ -166,10 +166,10 @@ def explained(server, speak=True, mine=None):
 def test_why_tls_fails(monkeypatch):
     assert explained(identity("a")) is None
     hung_up = explained(identity("a"), speak=False)
-    assert isinstance(hung_up, UnknownCertificate)
+    assert isinstance(hung_up, CertificateUnknown)
     assert "hangs up on the certificate of 'b'" in str(hung_up)
     shown = explained(Identity.create("a"))
-    assert isinstance(shown, UnknownCertificate)
+    assert isinstance(shown, CertificateUnknown)
     assert "the certificate shown for 'a' has the fingerprint" in str(shown)
     mine = credentials("b", "ab")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.naive.secagg import pad
 from tests.secure.secagg.secagg_table import NAMES, Seats
-from vertikal.errors import InputError, SecrecyError, TooFewSurvivors
+from vertikal.errors import InputError, SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import derive_key
 from vertikal.secure.secagg import client, shamir
 from vertikal.secure.secagg.neighbours import Plan, everybody
@@ -160,7 +160,7 @@ def test_who_is_no_neighbour_is_refused():
 
 def test_too_few_neighbours_are_refused_before_anything_is_shared(seats):
     roster = Roster(seats.advertised()["ada"].advertisements[:2])
-    with pytest.raises(TooFewSurvivors, match="ada: share keys: 3 of the holders"):
+    with pytest.raises(ThresholdMissed, match="ada: share keys: 3 of the holders"):
         client.share(seats.clients["ada"], roster)
 
 
@@ -197,7 +197,7 @@ def test_shares_of_strangers_and_of_wrong_length_are_refused(seats):
 def test_too_few_sharers_are_refused_before_anything_is_masked(seats):
     inbox = seats.shared(seats.advertised())["ada"]
     few = SealedShares(dict(list(inbox.sealed.items())[:2]))
-    with pytest.raises(TooFewSurvivors, match="ada: masked input: 3 of the holders"):
+    with pytest.raises(ThresholdMissed, match="ada: masked input: 3 of the holders"):
         client.mask(seats.clients["ada"], few, seats.values["ada"])
 
 
@@ -223,7 +223,7 @@ def test_survivors_that_never_shared_are_refused(seats):
 
 def test_too_few_survivors_are_refused(seats):
     seats.up_to_survivors()
-    with pytest.raises(TooFewSurvivors, match="ada: confirm survivors: 3 of the holders"):
+    with pytest.raises(ThresholdMissed, match="ada: confirm survivors: 3 of the holders"):
         client.confirm(seats.clients["ada"], Survivors(["ada", "bob", "cyd"]))
 
 
@@ -236,7 +236,7 @@ def test_survivors_in_separate_groups_are_refused():
     client.mask(seats.clients[name], inboxes[name], seats.values[name])
     # Two runs of two neighbours are gone: the rest falls into two groups.
     rest = [n for i, n in enumerate(circle) if i not in (0, 1, 8, 9)]
-    with pytest.raises(TooFewSurvivors, match="separate groups"):
+    with pytest.raises(ThresholdMissed, match="separate groups"):
         client.confirm(seats.clients[name], Survivors(rest))
 
 
@@ -254,7 +254,7 @@ def test_a_server_that_tells_two_stories_opens_nothing(seats):
             client.unmask(seats.clients[name], Confirmations(codes))
         alone = [p for p in (first if name in first else second) if p != name]
         seats.clients[name].done = 4
-        with pytest.raises(TooFewSurvivors, match="unmask"):
+        with pytest.raises(ThresholdMissed, match="unmask"):
             client.unmask(
                 seats.clients[name], Confirmations({p: said[p].codes[name] for p in alone})
             )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.uniformity import check_uniform
 from tests.naive.secagg import plain_sum
-from vertikal.errors import InputError, SecrecyError, TooFewSurvivors, WireError
+from vertikal.errors import InputError, SecrecyError, ThresholdMissed, WireError
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import everybody, plan
@@ -68,7 +68,7 @@ def test_exact_with_the_most_drop_outs_at_one_stage(stage):
         drops=dict.fromkeys(leavers, stage),
     )
     assert np.array_equal(result.total, plain_sum(values, result.survivors))
-    with pytest.raises(TooFewSurvivors, match="nothing is opened"):
+    with pytest.raises(ThresholdMissed, match="nothing is opened"):
         aggregate(
             list(values),
             values.__getitem__,

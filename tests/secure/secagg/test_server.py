@@ -8,7 +8,7 @@ import pytest
 
 from tests.naive.secagg import plain_sum
 from tests.secure.secagg.secagg_table import NAMES, Seats
-from vertikal.errors import SecrecyError, TooFewSurvivors
+from vertikal.errors import SecrecyError, ThresholdMissed
 from vertikal.secure.secagg import client, server, shamir
 from vertikal.secure.secagg.neighbours import Plan
 from vertikal.secure.secagg.rounds import SealedShares
@@ -77,7 +77,7 @@ def test_a_vector_comes_once_and_in_time(seats):
 def test_below_the_threshold_each_round_refuses(seats, stage):
     """Six clients, five needed: two drop-outs are one too many, at whichever stage."""
     gone = [("ada", "bob") if stage == s else () for s in range(5)]
-    with pytest.raises(TooFewSurvivors, match="4 of 6 clients are there, at least 5 must be"):
+    with pytest.raises(ThresholdMissed, match="4 of 6 clients are there, at least 5 must be"):
         server.unmask(
             seats.centre,
             seats.revealed(
@@ -95,7 +95,7 @@ def test_survivors_in_separate_groups_are_refused():
     inboxes = seats.shared(seats.advertised())
     circle = seats.terms.graph._circle
     gone = [circle[i] for i in (0, 1, 8, 9)]
-    with pytest.raises(TooFewSurvivors, match="server: masked input: the 12 survivors fall into"):
+    with pytest.raises(ThresholdMissed, match="server: masked input: the 12 survivors fall into"):
         seats.masked(inboxes, gone)
 
 
@@ -106,7 +106,7 @@ def test_too_few_shares_about_one_client_are_refused():
     name = names[0]
     # Two of its four neighbours answer no more: with its own share that makes three, not four.
     answers = seats.revealed(codes, gone=seats.terms.graph.of(name)[:2])
-    with pytest.raises(TooFewSurvivors, match="shares of the self-mask of c"):
+    with pytest.raises(ThresholdMissed, match="shares of the self-mask of c"):
         server.unmask(seats.centre, answers)
 
 

@@ -10,8 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from vertikal.errors import InputError, PeerVisibleError, VertikalError
-from vertikal.files import DiskFull
+from vertikal.errors import DiskFull, InputError, PeerVisibleError, VertikalError
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.approval.policy import check_policy, standing_rule, used_features
 from vertikal.node.peer_message import peer_message
@@ -74,8 +73,6 @@ class AutomaticApproval:
             rule = standing_rule(self._home.file, record.proposal, columns, self._by_rule())
             if rule is not None:
                 self._approve(record, BY_RULE)
-        except DiskFull:
-            raise
         except InputError as error:
             with self._book.lock:
                 # What says something about the table is for its owner.

@@ -15,8 +15,7 @@ from contextlib import suppress
 
 import msgspec
 
-from vertikal.errors import IdentityError, InputError, VertikalError
-from vertikal.files import DiskFull
+from vertikal.errors import DiskFull, IdentityError, InputError, VertikalError
 from vertikal.mesh.wire import MAX_NAME
 from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, AutomaticApproval

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from vertikal.errors import CertificateMismatch, InputError, NameTaken, UnknownParty
+from vertikal.errors import CertificateMismatch, InputError, NameTaken, PartyUnknown
 from vertikal.mesh.addresses import check_address
 from vertikal.mesh.wire import MAX_NAME
 from vertikal.node.printable import is_plain
@@ -94,7 +94,7 @@ class FederationFile:
         for member in self.members:
             if member.name == name:
                 return member
-        raise UnknownParty(f"{name!r} is not in the federation file; listed are {self.names}")
+        raise PartyUnknown(f"{name!r} is not in the federation file; listed are {self.names}")
 
     def addresses(self) -> dict[str, str | None]:
         return {member.name: member.listens for member in self.members}

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from vertikal.errors import InputError, UnknownParty
+from vertikal.errors import InputError, PartyUnknown
 from vertikal.mesh.collectives import SHAPES
 from vertikal.node.config.federation_file import read_toml
 from vertikal.secure.keys.prg import derive_key, fresh_key
@@ -247,7 +247,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _part(self, name: str) -> Part:
         if name not in self.parties:
-            raise UnknownParty(f"{name!r} is not a party of this job; those are {self.names}")
+            raise PartyUnknown(f"{name!r} is not a party of this job; those are {self.names}")
         return self.parties[name]
 
     def _labels(self, name: str, column: Any) -> Labels:

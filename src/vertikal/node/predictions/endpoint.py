@@ -18,7 +18,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from vertikal.errors import InputError, MeshError, SecrecyError, VertikalError
+from vertikal.errors import (
+    DiskFull,
+    InputError,
+    MeshError,
+    RequestRefused,
+    SecrecyError,
+    VertikalError,
+)
 from vertikal.files import write_whole
 from vertikal.node.config.party_file import Http
 from vertikal.node.predictions.openapi import MOST_VERSIONS, description
@@ -67,14 +74,6 @@ class Rate:
             return True
 
 
-class Refusal(Exception):
-    """An answer other than scores."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status = status
-
-
 class Desk:
     """What is decided about a request before and after prediction, whatever carries it."""
 
@@ -87,35 +86,37 @@ class Desk:
     def admit(self, authorization: str, length: str) -> None:
         """Refuse who has no token, comes too often, or brings too much."""
         if not self._rate.take():
-            raise Refusal(429, f"at most {self._settings.per_minute} requests a minute")
+            raise RequestRefused(429, f"at most {self._settings.per_minute} requests a minute")
         scheme, _, token = authorization.partition(" ")
         given = token.strip().encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self._token) or scheme.lower() != "bearer":
-            raise Refusal(401, "the header Authorization must be 'Bearer ' and the token")
+            raise RequestRefused(401, "the header Authorization must be 'Bearer ' and the token")
         if not length.isdigit():
-            raise Refusal(411, "the header Content-Length must say how long the body is")
+            raise RequestRefused(411, "the header Content-Length must say how long the body is")
         if int(length) > self._settings.most_bytes:
-            raise Refusal(413, f"at most {self._settings.most_bytes} bytes")
+            raise RequestRefused(413, f"at most {self._settings.most_bytes} bytes")
 
     def answer(self, body: bytes) -> bytes:
         """The scores as JSON."""
         if len(body) > self._settings.most_bytes:
-            raise Refusal(413, f"at most {self._settings.most_bytes} bytes")
+            raise RequestRefused(413, f"at most {self._settings.most_bytes} bytes")
         try:
             request = read_request(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise Refusal(400, f"body: {error}") from None
+            raise RequestRefused(400, f"body: {error}") from None
         if not 0 < len(request.ids) <= self._settings.most_rows:
-            raise Refusal(400, f"ids: 1 to {self._settings.most_rows} of them")
+            raise RequestRefused(400, f"ids: 1 to {self._settings.most_rows} of them")
         degraded = None if request.unknown is None else request.unknown == "degraded"
         try:
             scores = self._predict(request.model, request.ids, degraded, request.version)
         except InputError as error:
-            raise Refusal(400, _line(error)) from None
+            raise RequestRefused(400, _line(error)) from None
         except SecrecyError as error:
-            raise Refusal(403, _line(error)) from None
+            raise RequestRefused(403, _line(error)) from None
         except MeshError as error:
-            raise Refusal(503, _line(error)) from None
+            raise RequestRefused(503, _line(error)) from None
+        except DiskFull:
+            raise RequestRefused(503, "the disk of this party's store is full") from None
         return msgspec.json.encode({"model": request.model, "scores": scores})
 
 
@@ -190,7 +191,7 @@ def application(desk: Desk) -> Any:
                 answer = await run_in_threadpool(desk.answer, body)
                 return Response(answer, media_type="application/json")
             return Response(status_code=400)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
             return JSONResponse({"error": str(refusal)}, refusal.status, headers)
 

@@ -57,7 +57,7 @@ _REFUSALS = {
     "411": "No Content-Length.",
     "413": "The body is too large.",
     "429": "Too many requests.",
-    "503": "A party is not there.",
+    "503": "A party is not there, or the disk of this one is full.",
 }
 
 

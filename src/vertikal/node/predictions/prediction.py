@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, MeshError, PeerVisibleError, SecrecyError
-from vertikal.files import DiskFull
+from vertikal.errors import DiskFull, InputError, MeshError, PeerVisibleError, PredictionRefused
 from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
@@ -68,10 +67,6 @@ LONGEST = 3600.0
 MOST_REQUESTS = 1000
 """Requests of one session: its keys and its ledger, which its end writes to the log, grow with
 each."""
-
-
-class Refused(SecrecyError):
-    """Predictions that a party's policy does not allow, or not any more today."""
 
 
 class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -221,7 +216,7 @@ class Session:
             values[chosen] = self._predict(ids, chosen)
         self._rows = None
         for name, told in refusals.items():
-            raise Refused(f"{name} refused these predictions: {told}")
+            raise PredictionRefused(f"{name} refused these predictions: {told}")
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
@@ -266,9 +261,10 @@ class Session:
             self._home.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
             )
+        except DiskFull as error:
+            return {"refused": peer_message(self._home.me, error)}
         except InputError as error:
-            if not isinstance(error, DiskFull):
-                self._home.note_refusal(self._party.leader, str(error))
+            self._home.note_refusal(self._party.leader, str(error))
             return {"refused": peer_message(self._home.me, error)}
         return told
 

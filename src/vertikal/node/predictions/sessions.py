@@ -9,15 +9,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped, VertikalError
-from vertikal.files import DiskFull
+from vertikal.errors import (
+    DeadlineExceeded,
+    DiskFull,
+    MeshError,
+    PeerStopped,
+    PredictionRefused,
+    VertikalError,
+)
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.predictions.limits import DailyLimit
 from vertikal.node.predictions.model_cache import ModelCache
-from vertikal.node.predictions.prediction import WAIT, Refused, Scores, Session
+from vertikal.node.predictions.prediction import WAIT, Scores, Session
 from vertikal.node.storage.party_home import PartyHome
 
 MOST_SESSIONS = 16
@@ -58,7 +64,7 @@ class Predictions:
                 if session is None:
                     session = self._lead(record)
                 return session.ask(ids, degraded)
-            except Refused:
+            except PredictionRefused:
                 # All parties have come to the end of the request: the session stays.
                 raise
             except BaseException as error:

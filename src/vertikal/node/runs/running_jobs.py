@@ -10,12 +10,13 @@ from pathlib import Path
 
 from vertikal.errors import (
     AgreementError,
+    DiskFull,
     IdentityError,
     MeshError,
     PeerStopped,
     WireError,
 )
-from vertikal.files import DiskFull, disk_error, is_full, private_folder
+from vertikal.files import disk_error, is_full, private_folder
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from vertikal.errors import InputError, TamperedLog
+from vertikal.errors import InputError, LogTampered
 from vertikal.files import disk_error, write_whole
 from vertikal.records import from_json
 
@@ -133,7 +133,7 @@ def read(path: Path) -> Iterator[Line]:
 
 
 def verify(path: Path, anchor: Head | None = None) -> Head:
-    """Follow the chain from the first line; TamperedLog at the first that does not fit.
+    """Follow the chain from the first line; LogTampered at the first that does not fit.
 
     With ``anchor``, a head from an earlier day, the log must also contain exactly that line.
     """
@@ -154,12 +154,12 @@ def verify(path: Path, anchor: Head | None = None) -> Head:
                 raise _tampered(path, place, "is not the line of the given head: written anew")
             met = True
     if not met:
-        raise TamperedLog(
+        raise LogTampered(
             f"audit log {path.name!r} ends at line {head.number}, before the given head: lines "
             "were cut from its end"
         )
     if kept is not None and kept.number > head.number:
-        raise TamperedLog(
+        raise LogTampered(
             f"audit log {path.name!r} ends at line {head.number}, its head file knows "
             f"{kept.number}: lines were cut from its end"
         )
@@ -174,8 +174,8 @@ def _kept_head(path: Path) -> Head | None:
         return None
 
 
-def _tampered(path: Path, place: int, why: str) -> TamperedLog:
-    return TamperedLog(
+def _tampered(path: Path, place: int, why: str) -> LogTampered:
+    return LogTampered(
         f"audit log {path.name!r}, line {place} {why}; the lines before it hold, those from it on "
         "do not"
     )
@@ -186,7 +186,7 @@ def _parse(raw: bytes, path: Path, place: int | None) -> Line:
         return from_json(raw, Line)
     except msgspec.DecodeError as error:
         where = "last line" if place is None else f"line {place}"
-        raise TamperedLog(
+        raise LogTampered(
             f"audit log {path.name!r}, {where} is no line of a log: {error}"
         ) from None
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from vertikal.errors import InputError
-from vertikal.files import DiskFull, Room, private_folder
+from vertikal.errors import DiskFull, InputError
+from vertikal.files import Room, private_folder
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
 from vertikal.node.storage.audit_log import AuditLog, Fact

@@ -25,12 +25,12 @@ from vertikal.errors import (
     AgreementError,
     CertificateExpired,
     CertificateMismatch,
+    CertificateUnknown,
     IdentityError,
     InputError,
     PadReused,
+    PartyUnknown,
     SecrecyError,
-    UnknownCertificate,
-    UnknownParty,
 )
 from vertikal.secure.keys.identity import Certificate, Identity, server_name
 from vertikal.secure.keys.prg import encode_words, fresh_key
@@ -139,7 +139,7 @@ class Credentials:
                 f"{owners[0]!r} showed its certificate under the name {claimed!r}; a certificate "
                 "is good for its own name only"
             )
-        raise UnknownCertificate(
+        raise CertificateUnknown(
             f"the certificate shown for {claimed!r} has the fingerprint {shown.fingerprint}, the "
             f"federation file lists {listed.fingerprint}"
         )
@@ -203,7 +203,7 @@ class Credentials:
             mine.check_time()
         except CertificateExpired as error:
             return error
-        return UnknownCertificate(
+        return CertificateUnknown(
             f"{peer} at {address} hangs up on the certificate of {mine.name!r}: its federation "
             f"file does not list {mine.fingerprint}, or its clock is wrong; compare the files"
         )
@@ -217,7 +217,7 @@ class Credentials:
 
     def _listed(self, name: str) -> Certificate:
         if name not in self._certificates:
-            raise UnknownParty(
+            raise PartyUnknown(
                 f"{name!r} is not in the federation file; listed are {sorted(self._certificates)}"
             )
         return self._certificates[name]

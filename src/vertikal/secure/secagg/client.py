@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import InputError, SecrecyError, TooFewSurvivors
+from vertikal.errors import InputError, SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import derive_key
 from vertikal.secure.secagg import shamir
 from vertikal.secure.secagg.rounds import (
@@ -143,7 +143,7 @@ def confirm(state: ClientState, told: Survivors) -> Confirmations:
     near = survivors & set(state.held)
     _enough(state, len(near))
     if not state.terms.graph.connected(survivors):
-        raise TooFewSurvivors(
+        raise ThresholdMissed(
             f"{state.name}: {STAGES[3]}: the {len(survivors)} survivors fall into separate groups, "
             "whose sums would open one by one; run again with more neighbours or fewer drop-outs"
         )
@@ -235,7 +235,7 @@ def _enter(state: ClientState, stage: int) -> None:
 
 def _enough(state: ClientState, count: int) -> None:
     if count < state.terms.threshold:
-        raise TooFewSurvivors(
+        raise ThresholdMissed(
             f"{state.name}: {STAGES[state.done - 1]}: {count} of the holders of its secrets are "
             f"there, at least {state.terms.threshold} must be; nothing is opened"
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import SecrecyError, TooFewSurvivors
+from vertikal.errors import SecrecyError, ThresholdMissed
 from vertikal.secure.secagg import shamir
 from vertikal.secure.secagg.client import check_advertisement, pad_key, pad_stream, self_stream
 from vertikal.secure.secagg.rounds import (
@@ -109,7 +109,7 @@ def survivors(state: ServerState) -> Survivors:
     state.closed = True
     _enough(state, STAGES[2], len(state.delivered))
     if not state.terms.graph.connected(state.delivered):
-        raise TooFewSurvivors(
+        raise ThresholdMissed(
             f"{SERVER}: {STAGES[2]}: the {len(state.delivered)} survivors fall into separate "
             "groups; run again with more neighbours or fewer drop-outs"
         )
@@ -188,7 +188,7 @@ def _shares_of(
 
 def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes]) -> bytes:
     if len(shares) < state.terms.threshold:
-        raise TooFewSurvivors(
+        raise ThresholdMissed(
             f"{SERVER}: {STAGES[4]}: {len(shares)} shares of the {what} of {client} came, at least "
             f"{state.terms.threshold} are needed; nothing is opened"
         )
@@ -210,7 +210,7 @@ def _misfit(client: str, what: str, shares: Mapping[str, bytes]) -> SecrecyError
 def _enough(state: ServerState, stage: str, count: int) -> None:
     """With fewer clients than a secret has holders no round can end well."""
     if count < state.terms.threshold:
-        raise TooFewSurvivors(
+        raise ThresholdMissed(
             f"{SERVER}: {stage}: {count} of {len(state.terms.graph.clients)} clients are there, at "
             f"least {state.terms.threshold} must be; nothing is opened"
         )
