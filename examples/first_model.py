@@ -24,7 +24,5 @@ alone = make_pipeline(StandardScaler(), SVC()).fit(X_train[:, 10:20], y_train)
 print(f"test accuracy, three parties together  {model.score(X_test, y_test):.3f}")
 print(f"test accuracy, SVC on pooled columns   {pooled.score(X_test, y_test):.3f}")
 print(f"test accuracy, SVC on the clinic's own {alone.score(X_test[:, 10:20], y_test):.3f}")
-print(
-    f"\nbandwidth {model.bandwidth_:.3f}, penalty {model.penalty_:.5f}, iterations {model.n_iter_}"
-)
+print(f"\nbandwidth {model.bandwidth_:.3f}, penalty {model.alpha_:.5f}, iterations {model.n_iter_}")
 print(f"\n{model.report_}")

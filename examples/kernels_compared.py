@@ -12,9 +12,9 @@ scaler = StandardScaler().fit(train)
 train, test = scaler.transform(train), scaler.transform(test)
 
 ways = {
-    "Fourier features": FDSKLClassifier(3, n_directions=256, random_state=0),
-    "landmarks": FDSKLClassifier(3, feature_map="landmarks", n_directions=256, random_state=0),
-    "hidden phases": FDSKLClassifier(3, n_directions=256, disclosure="values", random_state=0),
+    "Fourier features": FDSKLClassifier(3, n_components=256, random_state=0),
+    "landmarks": FDSKLClassifier(3, feature_map="landmarks", n_components=256, random_state=0),
+    "hidden phases": FDSKLClassifier(3, n_components=256, disclosure="values", random_state=0),
     "exact kernel": SecureKernelSVC(3, gamma=0.02),
 }
 for words, model in ways.items():

@@ -14,7 +14,7 @@ X, y = make_moons(1200, noise=0.25, random_state=0)
 X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 2))])  # two columns of noise
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-settings = {"parties": 4, "bandwidth": 1.0, "n_directions": 1024, "penalty": 1e-4}
+settings = {"parties": 4, "bandwidth": 1.0, "n_components": 1024, "alpha": 1e-4}
 rules = {
     "paper: 1 row, 1 direction a step": {"solver": "dsg", "samples": 1, "features": 1},
     "blocks: 64 rows, 64 directions": {"solver": "dsg", "samples": 64, "features": 64},

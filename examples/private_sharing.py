@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
     private = ADMMClassifier(
         columns,
         privacy={"epsilon": 5.0, "delta": 1e-5, "bound": 3.0},
-        max_rounds=1,
+        max_iter=1,
         rho=0.1,
         budget_files={"clinic": path},
     ).fit(X[train], y[train])

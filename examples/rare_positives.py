@@ -39,7 +39,7 @@ for words, settings in (
     model = AVFKAMClassifier(
         parties,
         label_parties=["bank", "shop", "phone"],
-        n_directions=600,
+        n_components=600,
         steps=150,
         features=50,
         threshold="f1",

@@ -11,7 +11,7 @@ from vertikal import FDSKLRegressor
 X, y = load_diabetes(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-model = FDSKLRegressor(parties=3, scale="standard", penalty=0.02, bandwidth=6.0, random_state=0)
+model = FDSKLRegressor(parties=3, scale="standard", alpha=0.02, bandwidth=6.0, random_state=0)
 model.fit(X_train, y_train)
 
 # The same problem with all columns in one place. The square loss has no factor 1/2, so the pooled

@@ -13,7 +13,7 @@ for label_parties in (1, 2, 3):
     model = FDSKLClassifier(
         parties=4,
         label_parties=label_parties,
-        n_directions=300,
+        n_components=300,
         scale="standard",
         random_state=0,
     ).fit(X_train, y_train)

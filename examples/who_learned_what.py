@@ -11,7 +11,7 @@ from vertikal import FDSKLClassifier
 X, y = load_breast_cancer(return_X_y=True)
 
 for parties in (2, 4):
-    model = FDSKLClassifier(parties, n_directions=256, scale="standard", random_state=0).fit(X, y)
+    model = FDSKLClassifier(parties, n_components=256, scale="standard", random_state=0).fit(X, y)
     ledger = model.ledger_
     print(f"=== {parties} parties, training accuracy {model.score(X, y):.3f}\n")
     for entry in ledger.entries():

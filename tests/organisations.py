@@ -55,7 +55,7 @@ timeout = {timeout}
 secret_seed = 7
 {top}
 [settings]
-n_directions = {directions}
+n_components = {directions}
 scale = "standard"
 {settings}
 [parties.lender]

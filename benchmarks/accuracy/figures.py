@@ -44,9 +44,9 @@ def scores(model: Any, split: Split) -> tuple[float, float]:
 def fit(split: Split, directions: int, gamma: float, penalty: float, bits: int = 8) -> Any:
     return FDSKLClassifier(
         PARTIES,
-        n_directions=directions,
+        n_components=directions,
         bandwidth=bandwidth(gamma),
-        penalty=penalty,
+        alpha=penalty,
         ring_bits=bits,
         random_state=0,
     ).fit(split.X, split.y)
@@ -66,7 +66,7 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
         split.y[:, None],
         np.ones(len(split.y)),
         loss,
-        model.penalty_,
+        model.alpha_,
         np.array([loss.constant(share)]),
     )
     operator = OpenOperator(cosines, len(split.y), cosines.local(split.X))
@@ -96,9 +96,9 @@ def main() -> None:
         {
             "parties": PARTIES,
             "random_state": 0,
-            "a9a": {"D": 1024, "gamma": 0.02, "penalty": 1e-5},
-            "ijcnn1": {"D": [1024, 4096], "gamma": 1.0, "penalty": 1e-6},
-            "cod-rna": {"D": 2048, "gamma": 8.0, "penalty": 1e-7, "split": "3:1, scaled by maxima"},
+            "a9a": {"D": 1024, "gamma": 0.02, "alpha": 1e-5},
+            "ijcnn1": {"D": [1024, 4096], "gamma": 1.0, "alpha": 1e-6},
+            "cod-rna": {"D": 2048, "gamma": 8.0, "alpha": 1e-7, "split": "3:1, scaled by maxima"},
         },
     )
 

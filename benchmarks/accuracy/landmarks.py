@@ -21,7 +21,7 @@ from benchmarks.harness import Benchmark, alternating, arguments, median
 from vertikal import FDSKLClassifier
 
 PENALTIES = (1e-7, 2e-7, 3e-7, 5e-7, 1e-6, 2e-6)
-COMMON = {"parties": 4, "feature_map": "landmarks", "tolerance": 1e-2, "random_state": 0}
+COMMON = {"parties": 4, "feature_map": "landmarks", "tol": 1e-2, "random_state": 0}
 IJCNN1 = COMMON | {"bandwidth": 0.5}
 
 
@@ -29,7 +29,7 @@ def chosen_penalty(run: Benchmark, split: datasets.Split, landmarks: int) -> flo
     """The λ of the least error in cross-validation over stretches of the training file."""
     errors = {}
     for penalty in PENALTIES:
-        model = FDSKLClassifier(**IJCNN1, n_directions=landmarks, ring_bits=16, penalty=penalty)
+        model = FDSKLClassifier(**IJCNN1, n_components=landmarks, ring_bits=16, alpha=penalty)
         right = cross_val_score(model, split.X, split.y, cv=KFold(5))
         errors[penalty] = round(1 - float(right.mean()), 5)
     run.figure("error in cross-validation on the training file, by penalty", errors)
@@ -51,7 +51,7 @@ def main() -> None:
     penalty = chosen_penalty(run, split, 2048)
 
     def model(landmarks: int, bits: int) -> FDSKLClassifier:
-        return FDSKLClassifier(**IJCNN1, n_directions=landmarks, ring_bits=bits, penalty=penalty)
+        return FDSKLClassifier(**IJCNN1, n_components=landmarks, ring_bits=bits, alpha=penalty)
 
     ours, svc = model(2048, 16), SVC(C=32, gamma=2)
     times = alternating(
@@ -83,7 +83,7 @@ def main() -> None:
     rna = datasets.cod_rna()
     for name, extra in (("landmarks", {}), ("Fourier features", {"feature_map": "fourier"})):
         other = FDSKLClassifier(
-            **(COMMON | {"bandwidth": 0.25, "n_directions": 2048} | extra), ring_bits=16
+            **(COMMON | {"bandwidth": 0.25, "n_components": 2048} | extra), ring_bits=16
         )
         run.figure(
             f"cod-rna, 2048 {name}, default penalty: error and AUC",

@@ -130,9 +130,9 @@ def main() -> None:
     settings = FdsklSettings(
         parties=NAMES,
         label_parties=NAMES[:1],
-        n_directions=options.directions,
+        n_components=options.directions,
         bandwidth=5.0,
-        penalty=1e-5,
+        alpha=1e-5,
     )
     bench = Benchmark("peers-a9a-processes", {"parties": len(NAMES)} | vars(options) | {"out": ""})
     processes = Processes(blocks, split.y, settings)

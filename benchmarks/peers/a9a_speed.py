@@ -35,7 +35,7 @@ def main() -> None:
             "parties": PARTIES,
             "D": D,
             "gamma": GAMMA,
-            "penalty": PENALTY,
+            "alpha": PENALTY,
             "LogisticRegression": {"C": 10, "max_iter": 1000},
             "SVC": {"C": 1, "gamma": GAMMA},
             "repeats": options.repeats,
@@ -43,9 +43,9 @@ def main() -> None:
     )
     split = datasets.a9a()
     shared: dict[str, Any] = {
-        "n_directions": D,
+        "n_components": D,
         "bandwidth": bandwidth(GAMMA),
-        "penalty": PENALTY,
+        "alpha": PENALTY,
         "random_state": 0,
     }
     models: dict[str, Any] = {

@@ -65,7 +65,7 @@ class Target:
         return np.delete(self.X, self.parties["party0"], axis=1)
 
     def model(self, **settings: Any) -> FDSKLClassifier:
-        given = {"n_directions": D, "random_state": 0} | self.settings | settings
+        given = {"n_components": D, "random_state": 0} | self.settings | settings
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # shared directions draw one; here they are the point
             return FDSKLClassifier(self.parties, **given).fit(self.X, self.y)

@@ -37,7 +37,7 @@ def main() -> None:
         "open": model_of(),
         "values, 64 bits": model_of(disclosure="values"),
         "values, 32 bits": model_of(disclosure="values", hidden_bits=32),
-        "sealed": model_of(disclosure="sealed", loss="square", max_iterations=STEPS),
+        "sealed": model_of(disclosure="sealed", loss="square", max_iter=STEPS),
     }
     warm = np.random.default_rng(0).normal(size=(3000, split.X.shape[1]))
     for model in models.values():  # compile and warm up
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def model_of(**settings: Any) -> FDSKLClassifier:
-    shared = {"n_directions": D, "bandwidth": bandwidth(0.02), "penalty": 1e-5, "random_state": 0}
+    shared = {"n_components": D, "bandwidth": bandwidth(0.02), "alpha": 1e-5, "random_state": 0}
     return FDSKLClassifier(PARTIES, **shared, **settings)
 
 

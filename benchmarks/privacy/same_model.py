@@ -33,9 +33,9 @@ def main() -> None:
     for load in (datasets.a9a, datasets.ijcnn1, datasets.cod_rna):
         split = load()
         shared = {
-            "n_directions": D,
+            "n_components": D,
             "bandwidth": bandwidth(GAMMA[split.name]),
-            "penalty": "auto",
+            "alpha": "auto",
             "random_state": 0,
         }
 
@@ -60,7 +60,7 @@ def main() -> None:
                 float(gap / np.abs(coefficients).max()),
             )
         _, ridge = fit(loss="square")
-        _, sealed = fit(loss="square", disclosure="sealed", max_iterations=STEPS)
+        _, sealed = fit(loss="square", disclosure="sealed", max_iter=STEPS)
         name = f"{split.name}: AUC of sealed below the open ridge"
         run.target(name, ridge - sealed, 0.005, at_most=True)
     run.write(options.out)

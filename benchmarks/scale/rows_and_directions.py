@@ -30,7 +30,7 @@ def measure(rows: int, directions: int) -> dict[str, float]:
     population = credit_population(rows, seed=0)
     small = slice(0, 2000)
     model = FDSKLClassifier(
-        population.numbers(), scale="standard", n_directions=directions, random_state=0
+        population.numbers(), scale="standard", n_components=directions, random_state=0
     )
     model.fit(population.X[small], population.y[small])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -59,7 +59,7 @@ per_day = 1000
 JOB = """
 timeout = 300
 [settings]
-n_directions = {directions}
+n_components = {directions}
 scale = "standard"
 disclosure = "{disclosure}"
 [parties.lender]

@@ -104,16 +104,16 @@ def test_all_forms_learn_the_same(form: dict[str, Any]) -> None:
 def test_more_rows_than_the_preconditioner_uses() -> None:
     X, y = make_moons(6000, noise=0.2, random_state=0)
     for form in ("phases", "float32"):
-        model = PooledKernelClassifier(n_directions=128, features=form, random_state=0)
+        model = PooledKernelClassifier(n_components=128, features=form, random_state=0)
         assert model.fit(X, y).score(X, y) > 0.95
 
 
 def test_a_federation_reaches_the_same_objective() -> None:
     X, y = load_breast_cancer(return_X_y=True)
-    fixed = {"scale": "standard", "bandwidth": 6.0, "n_directions": 4096, "random_state": 0}
+    fixed = {"scale": "standard", "bandwidth": 6.0, "n_components": 4096, "random_state": 0}
     pooled = PooledKernelClassifier(**fixed).fit(X[::2], y[::2])
     federated = FDSKLClassifier(3, **fixed).fit(X[::2], y[::2])
-    assert pooled.penalty_ == federated.penalty_
+    assert pooled.alpha_ == federated.alpha_
     assert pooled.objective_[0] == pytest.approx(federated.objective_[0], rel=1e-9)
     assert pooled.objective_[-1] == pytest.approx(federated.objective_[-1], rel=0.02)
     scores = [roc_auc_score(y[1::2], m.decision_function(X[1::2])) for m in (pooled, federated)]
@@ -147,10 +147,10 @@ def test_several_classes() -> None:
         ("loss", "hinge", "one of"),
         ("bandwidth", "mean", "a positive number or 'median'"),
         ("bandwidth", -1.0, "a positive number or 'median'"),
-        ("penalty", 0, "a positive number or 'auto'"),
-        ("tolerance", float("nan"), "a positive number"),
-        ("n_directions", 0, "a positive whole number"),
-        ("max_iterations", 1.5, "a positive whole number"),
+        ("alpha", 0, "a positive number or 'auto'"),
+        ("tol", float("nan"), "a positive number"),
+        ("n_components", 0, "a positive whole number"),
+        ("max_iter", 1.5, "a positive whole number"),
     ],
 )
 def test_bad_parameters_are_named(parameter: str, value: Any, allowed: str) -> None:
@@ -181,6 +181,6 @@ def test_no_probabilities_from_the_smooth_hinge() -> None:
 
 def test_says_when_it_did_not_converge() -> None:
     X, y = load_breast_cancer(return_X_y=True)
-    model = PooledKernelClassifier(scale="standard", max_iterations=1, tolerance=1e-9)
-    with pytest.warns(ConvergenceWarning, match="raise max_iterations"):
+    model = PooledKernelClassifier(scale="standard", max_iter=1, tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model.fit(X, y)

@@ -12,8 +12,8 @@ from vertikal.baselines import PooledKernelClassifier
 
 @parametrize_with_checks(
     [
-        PooledKernelClassifier(n_directions=256),
-        PooledKernelClassifier(n_directions=256, features="float32", kernel="matern"),
+        PooledKernelClassifier(n_components=256),
+        PooledKernelClassifier(n_components=256, features="float32", kernel="matern"),
     ]
 )
 def test_estimator_checks(estimator: Any, check: Callable[[Any], None]) -> None:

@@ -9,10 +9,10 @@ from vertikal.cli import main
 
 JOB = """
 [settings]
-n_directions = 32
+n_components = 32
 bandwidth = 2.0
 loss = "square"
-max_iterations = 3
+max_iter = 3
 disclosure = "sealed"
 dealer = "notary"
 [parties.notary]

@@ -15,7 +15,7 @@ from vertikal.node.runs.progress import Progress
 
 JOB = """
 [settings]
-n_directions = 8
+n_components = 8
 [parties.bank]
 table = "bank.csv"
 label = "y"

@@ -86,7 +86,7 @@ def test_all_columns_by_a_kernel_beat_a_line_and_a_line_beats_the_lender(
 ) -> None:
     everything = list(range(len(population.names)))
     own = population.numbers()[LABEL_PARTY]
-    kernel = {"scale": "standard", "n_directions": 1024, "random_state": 0}
+    kernel = {"scale": "standard", "n_components": 1024, "random_state": 0}
     federated = auc(FDSKLClassifier(population.numbers(), **kernel), population, everything)
     alone = auc(PooledKernelClassifier(**kernel), population, own)
     line = auc(make_pipeline(StandardScaler(), LogisticRegression()), population, everything)
@@ -101,7 +101,7 @@ def test_the_risk_lies_between_parties(population: CreditPopulation) -> None:
     """No two of the three parties come near what all three reach."""
     numbers = population.numbers()
     everybody = list(range(len(population.names)))
-    kernel = {"scale": "standard", "n_directions": 1024, "random_state": 0}
+    kernel = {"scale": "standard", "n_components": 1024, "random_state": 0}
     everything = auc(PooledKernelClassifier(**kernel), population, everybody)
     for missing in numbers:
         rest = [column for column in everybody if column not in numbers[missing]]

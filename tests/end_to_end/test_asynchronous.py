@@ -20,7 +20,7 @@ algorithm = "avfkam"
 secret_seed = 1
 timeout = {timeout}
 [settings]
-n_directions = 96
+n_components = 96
 features = 16
 scale = "standard"
 solver = "dsg"

@@ -24,11 +24,11 @@ JOB = """
 secret_seed = 1
 timeout = 60
 [settings]
-n_directions = 32
+n_components = 32
 bandwidth = 2.0
 loss = "square"
-penalty = 0.01
-max_iterations = 20
+alpha = 0.01
+max_iter = 20
 disclosure = "sealed"
 dealer = "notary"
 [parties.notary]

@@ -28,7 +28,7 @@ JOB = """
 secret_seed = 1
 timeout = {timeout}
 [settings]
-n_directions = {directions}
+n_components = {directions}
 scale = "standard"
 {more}
 [parties.bank]
@@ -204,7 +204,7 @@ def test_a_party_that_starts_last_and_one_that_was_frozen_change_nothing(folder)
 
 
 def test_a_killed_party_is_named_by_all_others_within_the_deadline(folder):
-    write_job(folder, timeout=20, more=LONG + "memory = 1000\n")
+    write_job(folder, timeout=20, more=LONG + "cache_size = 1000\n")
     children = {name: start_party(folder, name) for name in NAMES}
     try:
         wait_for(children["bank"], '"stage":"solve"', 100.0)
@@ -221,7 +221,7 @@ def test_a_killed_party_is_named_by_all_others_within_the_deadline(folder):
 
 @pytest.mark.slow
 def test_a_second_process_of_one_party_is_refused_and_the_first_goes_on(folder):
-    write_job(folder, timeout=30, more=LONG + "memory = 1000\n")
+    write_job(folder, timeout=30, more=LONG + "cache_size = 1000\n")
     children = {name: start_party(folder, name) for name in NAMES}
     try:
         wait_for(children["bank"], '"stage":"solve"')
@@ -262,7 +262,7 @@ def test_a_link_cut_in_the_middle_of_a_chunk_changes_nothing(folder):
 
 @pytest.mark.slow
 def test_a_party_frozen_beyond_the_deadline_is_named_as_silent(folder):
-    write_job(folder, timeout=16, more=LONG + "memory = 1000\n")
+    write_job(folder, timeout=16, more=LONG + "cache_size = 1000\n")
     children = {name: start_party(folder, name) for name in NAMES}
     try:
         wait_for(children["bank"], '"stage":"solve"')

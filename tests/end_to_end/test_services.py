@@ -143,7 +143,7 @@ def job_of(kind):
         settings = 'disclosure = "open"'
         return {"top": 'algorithm = "avfkam"', "settings": settings, "directions": SMALL_BLOCKS}
     if kind == "admm":
-        return {"top": 'algorithm = "admm"', "settings": "max_rounds = 30", "directions": 16}
+        return {"top": 'algorithm = "admm"', "settings": "max_iter = 30", "directions": 16}
     if kind == "values":
         return {"settings": VALUES, "directions": 32}
     return {"settings": f'disclosure = "{kind}"', "directions": SMALL_BLOCKS}

@@ -24,13 +24,13 @@ for disclosure in ("open", "values", "sealed"):
     print(*model.decision_function(X[:50]))
 """
 SETTINGS = {
-    "n_directions": 32,
+    "n_components": 32,
     "bandwidth": 2.0,
     "loss": "square",
-    "penalty": 0.01,
+    "alpha": 0.01,
     "max_passes": 200,
     "value_bits": 28,
-    "max_iterations": 60,
+    "max_iter": 60,
     "random_state": 1,
 }
 

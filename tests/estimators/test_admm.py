@@ -41,25 +41,23 @@ def test_party_names_columns_and_the_central_node():
 def test_an_additive_kernel_model_learns_what_a_linear_one_cannot():
     y = (np.abs(X[:, 0]) + np.abs(X[:, 4]) > 1.5).astype(int)
     linear = ADMMClassifier(2).fit(X, y).score(X, y)
-    additive = ADMMClassifier(2, kernel="gaussian", n_directions=64, random_state=0).fit(X, y)
+    additive = ADMMClassifier(2, kernel="gaussian", n_components=64, random_state=0).fit(X, y)
     assert linear < 0.75
     assert additive.score(X, y) > 0.93
-    again = ADMMClassifier(2, kernel="gaussian", n_directions=64, random_state=0)
+    again = ADMMClassifier(2, kernel="gaussian", n_components=64, random_state=0)
     again.fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(again.decision_function(X), additive.decision_function(X), atol=1e-6)
 
 
 def test_an_additive_model_knows_no_interaction_of_parties():
     y = (X[:, 0] * X[:, 4] > 0).astype(int)
-    model = ADMMClassifier(2, kernel="gaussian", n_directions=32, penalty=0.01, random_state=0)
+    model = ADMMClassifier(2, kernel="gaussian", n_components=32, alpha=0.01, random_state=0)
     half = model.fit(X[:150], y[:150])
     assert half.score(X[150:], y[150:]) < 0.62
 
 
 def test_private_training_learns_and_reports_what_it_spent():
-    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=10, penalty=1e-2, random_state=0).fit(
-        X, Y
-    )
+    model = ADMMClassifier(2, privacy=PRIVATE, max_iter=10, alpha=1e-2, random_state=0).fit(X, Y)
     assert model.n_iter_ == 10  # it stops when the budget is spent, not before
     for spent in model.privacy_spent_.values():
         assert [entry.round for entry in spent] == list(range(1, 11))
@@ -80,7 +78,7 @@ def test_with_privacy_one_release_is_automatic():
     model = ADMMClassifier(2, privacy=PRIVATE).fit(X, Y)
     assert [entry.round for entry in model.privacy_spent_["party2"]] == [1]
     assert model.settings_.most_rounds == 1
-    assert ADMMClassifier(2, tolerance=0.1).fit(X, Y).settings_.most_rounds == 200
+    assert ADMMClassifier(2, tol=0.1).fit(X, Y).settings_.most_rounds == 200
 
 
 def test_progress_says_what_is_spent():
@@ -94,7 +92,7 @@ def test_progress_says_what_is_spent():
 
         def end(self, party, stage, seconds): ...
 
-    ADMMClassifier(2, privacy=PRIVATE, max_rounds=2, verbose=Notes()).fit(X, Y)
+    ADMMClassifier(2, privacy=PRIVATE, max_iter=2, verbose=Notes()).fit(X, Y)
     notes = [note for party, note in seen if party == "party2" and note]
     assert len(notes) == 2
     assert re.fullmatch(r"epsilon \d+(\.\d+)? of 30", notes[0])
@@ -103,7 +101,7 @@ def test_progress_says_what_is_spent():
 
 def test_noise_is_fresh_even_with_a_fixed_random_state():
     first, second = (
-        ADMMClassifier(2, privacy=PRIVATE, max_rounds=3, random_state=0).fit(X, Y) for _ in range(2)
+        ADMMClassifier(2, privacy=PRIVATE, max_iter=3, random_state=0).fit(X, Y) for _ in range(2)
     )
     assert not np.allclose(first.decision_function(X), second.decision_function(X))
 
@@ -111,7 +109,7 @@ def test_noise_is_fresh_even_with_a_fixed_random_state():
 def test_the_published_noise_warns_and_claims_nothing():
     privacy = PRIVATE | {"mechanism": "paper"}
     with pytest.warns(UserWarning, match="protects nothing"):
-        model = ADMMClassifier(2, privacy=privacy, max_rounds=3).fit(X, Y)
+        model = ADMMClassifier(2, privacy=privacy, max_iter=3).fit(X, Y)
     assert model.privacy_spent_["party1"][-1].epsilon == math.inf
 
 
@@ -119,7 +117,7 @@ def test_a_budget_file_is_charged_and_a_job_beyond_it_refused_at_that_owner(tmp_
     path = tmp_path / "party2.json"
     BudgetFile.create(path, epsilon=40.0, delta=1e-4)
     model = ADMMClassifier(
-        2, privacy=PRIVATE, max_rounds=3, budget_files={"party2": path}, random_state=0
+        2, privacy=PRIVATE, max_iter=3, budget_files={"party2": path}, random_state=0
     )
     model.fit(X, Y)
     (entry,) = BudgetFile(path).entries
@@ -135,7 +133,7 @@ def test_budget_files_need_a_mechanism_with_a_price(tmp_path):
     model = ADMMClassifier(
         2,
         privacy=PRIVATE | {"mechanism": "paper"},
-        max_rounds=2,
+        max_iter=2,
         budget_files={"party1": tmp_path / "a.json"},
     )
     with (
@@ -154,16 +152,16 @@ def refused(pattern, model, values=X, labels=Y, weights=None):
 
 PARAMETERS = [
     *(("rho", value, "a positive number or 'auto'") for value in (0, -1.0, "big", True)),
-    *(("penalty", value, "a positive number or 'auto'") for value in (0, -1.0, None)),
+    *(("alpha", value, "a positive number or 'auto'") for value in (0, -1.0, None)),
     ("loss", "hinge", r"one of \['square', 'logistic', 'smooth_hinge', 'sigmoid'\]"),
     ("regulariser", "l3", "one of 'l2', 'l1', 'elastic_net'"),
     ("kernel", "laplace", "one of None, 'gaussian'"),
     ("masking", "none", "one of 'pads', 'trees', None"),
     ("masking", "trees", "'pads' or None for two parties"),
     ("l1_ratio", 2.0, "a number from 0 to 1"),
-    ("max_rounds", 0, "a positive whole number or 'auto'"),
-    ("max_rounds", "all", "a positive whole number or 'auto'"),
-    ("n_directions", 1.5, "a positive whole number"),
+    ("max_iter", 0, "a positive whole number or 'auto'"),
+    ("max_iter", "all", "a positive whole number or 'auto'"),
+    ("n_components", 1.5, "a positive whole number"),
     ("averaging", "yes", "True or False"),
     ("label_party", "party9", r"one of the parties \['party1', 'party2'\]"),
     ("label_party", 1, "the name of one party, or None"),
@@ -215,7 +213,7 @@ def test_rows_of_zeros_cannot_be_normalised():
 
 
 def test_a_new_row_of_zeros_is_predicted_by_the_others():
-    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=2, fit_intercept=False).fit(X, Y)
+    model = ADMMClassifier(2, privacy=PRIVATE, max_iter=2, fit_intercept=False).fit(X, Y)
     rows = X[:4].copy()
     rows[2, 3:] = 0
     found = model.decision_function(rows)
@@ -236,7 +234,7 @@ def test_private_training_with_weights_learns_what_counts():
     labels = np.where(np.arange(300) < 150, Y, 1 - Y)
     weights = np.where(np.arange(300) < 150, 1.0, 1e-3)
     weights[299] = 0
-    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=3, penalty=1e-2)
+    model = ADMMClassifier(2, privacy=PRIVATE, max_iter=3, alpha=1e-2)
     assert model.fit(X, labels, sample_weight=weights).score(X, Y) > 0.75
     for spent in model.privacy_spent_.values():
         assert spent[-1].epsilon == pytest.approx(30.0, rel=1e-2)
@@ -248,7 +246,7 @@ def test_private_training_on_sparse_columns_is_that_on_dense_ones(monkeypatch):
     monkeypatch.setattr(
         Party, "gaussian_noise", staticmethod(lambda width, shape: np.zeros(shape, np.int64))
     )
-    model = ADMMClassifier(2, privacy=PRIVATE, max_rounds=3, penalty=1e-2)
+    model = ADMMClassifier(2, privacy=PRIVATE, max_iter=3, alpha=1e-2)
     dense = model.fit(X, Y).decision_function(X)
     found = model.fit(sparse.csr_array(X), Y).decision_function(sparse.csr_array(X))
     np.testing.assert_allclose(found, dense, atol=1e-5)
@@ -259,7 +257,7 @@ def test_private_regression_learns_within_its_budget():
     columns = generator.normal(size=(3000, 4))
     targets = 50 + 7 * columns[:, 0] - 5 * columns[:, 3] + generator.normal(size=3000)
     model = ADMMRegressor(
-        2, privacy={"epsilon": 30.0, "delta": 1e-5, "bound": 3.0}, max_rounds=3, random_state=0
+        2, privacy={"epsilon": 30.0, "delta": 1e-5, "bound": 3.0}, max_iter=3, random_state=0
     ).fit(columns, targets)
     assert model.score(columns, targets) > 0.7  # rows of length one are not linear in X any more
     for spent in model.privacy_spent_.values():
@@ -281,10 +279,10 @@ def test_a_rho_below_the_curvature_of_a_loss_that_is_not_convex():
 
 
 def test_the_assumption_is_reported():
-    model = ADMMClassifier(2, averaging=False, scale="standard", tolerance=0.1).fit(X, Y)
+    model = ADMMClassifier(2, averaging=False, scale="standard", tol=0.1).fit(X, Y)
     assert model.assumptions_["party1"]["rho"]
     assert model.assumptions_["party1"]["full column rank"]
-    model.set_params(rho=0.01, averaging=True, tolerance=0.1).fit(X, Y)
+    model.set_params(rho=0.01, averaging=True, tol=0.1).fit(X, Y)
     assert not model.assumptions_["party1"]["rho"]
     doubled = np.hstack((X[:, :1], X))
     model.set_params(rho="auto").fit(sparse.csr_array(doubled), Y)
@@ -294,9 +292,9 @@ def test_the_assumption_is_reported():
 
 
 def test_class_weights():
-    model = ADMMClassifier(2, class_weight="balanced", penalty=1 / 300, tolerance=1e-7)
+    model = ADMMClassifier(2, class_weight="balanced", alpha=1 / 300, tol=1e-7)
     rare = (X[:, 0] > 1).astype(int)
-    model.set_params(max_rounds=3000).fit(X, rare)
+    model.set_params(max_iter=3000).fit(X, rare)
     # scikit-learn sums weights, this takes their mean: they add up to the number of rows.
     expected = LogisticRegression(class_weight="balanced", tol=1e-9).fit(X, rare)
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=2e-3)

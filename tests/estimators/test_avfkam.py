@@ -35,9 +35,9 @@ def rings(rows, seed=0):
 def make(**settings):
     given = {
         "parties": PARTIES,
-        "n_directions": 30,
+        "n_components": 30,
         "bandwidth": 2.0,
-        "penalty": 0.01,
+        "alpha": 0.01,
         "validation": 0.0,
         "random_state": 1,
         "timeout": 60,
@@ -48,7 +48,7 @@ def make(**settings):
 @pytest.mark.parametrize("loss", ["squared_hinge", "square", "logistic"])
 @pytest.mark.parametrize("label_parties", [1, 2, 3])
 def test_exact_is_the_pooled_solution_over_all_pairs(loss, label_parties):
-    model = make(loss=loss, label_parties=label_parties, tolerance=1e-8).fit(X, Y)
+    model = make(loss=loss, label_parties=label_parties, tol=1e-8).fit(X, Y)
     features = pooled_features(model, X)
 
     def objective(a):
@@ -65,7 +65,7 @@ def test_exact_is_the_pooled_solution_over_all_pairs(loss, label_parties):
 def test_rare_classes_are_ranked_about_as_well_as_by_a_pointwise_loss():
     points, y = rings(3000)
     new, truth = rings(3000, seed=1)
-    given = {"parties": 2, "n_directions": 400, "scale": "standard", "random_state": 0}
+    given = {"parties": 2, "n_components": 400, "scale": "standard", "random_state": 0}
     scores = {
         model: roc_auc_score(truth == "fraud", model(**given).fit(points, y).decision_function(new))
         for model in (AVFKAMClassifier, FDSKLClassifier)
@@ -79,7 +79,7 @@ def test_probabilities_are_calibrated_on_held_out_rows():
     points, y = rings(4000)
     new, truth = rings(4000, seed=1)
     model = AVFKAMClassifier(
-        parties=2, n_directions=300, scale="standard", validation=0.25, random_state=0
+        parties=2, n_components=300, scale="standard", validation=0.25, random_state=0
     ).fit(points, y)
     chances = model.predict_proba(new)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
@@ -101,7 +101,7 @@ def test_probabilities_are_calibrated_on_held_out_rows():
 def test_a_threshold_is_chosen_on_request(rule, score):
     points, y = rings(4000)
     new, truth = rings(4000, seed=1)
-    given = {"parties": 2, "n_directions": 300, "scale": "standard", "random_state": 0}
+    given = {"parties": 2, "n_components": 300, "scale": "standard", "random_state": 0}
     given["validation"] = 0.25
     plain, chosen = (
         AVFKAMClassifier(**given, threshold=threshold).fit(points, y) for threshold in (0.5, rule)
@@ -124,7 +124,7 @@ def test_a_given_probability_is_the_threshold():
 def test_held_out_rows_do_not_train():
     y = np.where(GENERATOR.random(400) < 0.3, 1, 0)
     points = GENERATOR.normal(size=(400, 4))
-    one = AVFKAMClassifier(n_directions=16, validation=0.25, bandwidth=1.0, random_state=0)
+    one = AVFKAMClassifier(n_components=16, validation=0.25, bandwidth=1.0, random_state=0)
     model = one.fit(points, y)
     held = held_out(Labels(np.where(y[:, None] == 1, 1.0, -1.0), np.ones(400)), model.settings_)
     assert held.sum() == int(0.25 * (y == 1).sum()) + int(0.25 * (y == 0).sum())
@@ -156,8 +156,8 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"memory": 1500},
-        {"feature_map": "landmarks", "n_directions": 20},
+        {"cache_size": 1500},
+        {"feature_map": "landmarks", "n_components": 20},
         {"masking": "trees"},
         {"kernel": "laplace"},
         {"label_parties": 2, "solver": "dsg", "schedule": "sync", "steps": 40},
@@ -171,7 +171,7 @@ def test_other_settings_of_the_federation_work_too(settings):
 
 
 def test_hidden_phases_give_the_solution_of_open_ones():
-    given = {"penalty": 0.1, "tolerance": 1e-2}
+    given = {"alpha": 0.1, "tol": 1e-2}
     shown = make(**given).fit(X, Y)
     hidden = make(disclosure="values", max_passes=100, **given).fit(X, Y)
     gap = np.abs(shown.decision_function(X) - hidden.decision_function(X)).max()
@@ -243,8 +243,8 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
             "^masking must be 'pads' with allow_missing=True, got 'trees'",
         ),
         (
-            {"solver": "dsg", "label_parties": 2, "memory": 100},
-            "^memory must be enough for all 120 rows with solver='dsg': batches of pairs",
+            {"solver": "dsg", "label_parties": 2, "cache_size": 100},
+            "^cache_size must be enough for all 120 rows with solver='dsg': batches of pairs",
         ),
         (
             {"solver": "dsg", "schedule": "sync", "disclosure": "values"},
@@ -260,9 +260,9 @@ def test_wrong_settings_are_named(setting, message):
 
 def test_sealed_ranks_as_the_same_loss_in_the_open():
     """Pairwise square on shares; nobody opened a prediction, so there is none to calibrate on."""
-    common = {"loss": "square", "penalty": 0.01, "max_iterations": 300}
+    common = {"loss": "square", "alpha": 0.01, "max_iter": 300}
     sealed = make(**common, disclosure="sealed").fit(X, Y)
-    opened = make(**common, tolerance=1e-8).fit(X, Y)
+    opened = make(**common, tol=1e-8).fit(X, Y)
     ours, theirs = sealed.decision_function(X), opened._decide(X)[:, 0]
     # Same seeds, same features; the open model is only scaled and shifted to log-odds.
     assert np.corrcoef(ours, theirs)[0, 1] > 0.999

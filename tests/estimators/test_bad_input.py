@@ -22,7 +22,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 
 def make(estimator=FDSKLClassifier, **settings):
-    given = {"n_directions": 16, "random_state": 0, "timeout": 10}
+    given = {"n_components": 16, "random_state": 0, "timeout": 10}
     return estimator(**(given | settings))
 
 
@@ -49,19 +49,19 @@ PARAMETERS = [
     ("ring_bits", 64, "one of 8, 16, 32"),
     ("ring_bits", 7, "one of 8, 16, 32"),
     ("ring_bits", 8.0, "one of 8, 16, 32"),
-    *(("penalty", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
+    *(("alpha", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean'")
         for value in (0, -2.0, NAN, INFINITY, "wide", None)
     ),
-    *(("n_directions", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),
+    *(("n_components", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),
     *(("samples", value, "a positive whole number") for value in (0, 2.5)),
     *(("features", value, "a positive whole number") for value in (0, 2.5)),
-    *(("max_iterations", value, "a positive whole number") for value in (0, 2.5)),
+    *(("max_iter", value, "a positive whole number") for value in (0, 2.5)),
     *(("steps", value, "a positive whole number or None.*") for value in (0, 2.5, "all")),
-    *(("tolerance", value, "a positive number") for value in (0, -1e-3, NAN)),
+    *(("tol", value, "a positive number") for value in (0, -1e-3, NAN)),
     *(("step_size", value, "a positive number or 'auto'") for value in (0, -1, "large")),
-    *(("memory", value, "a positive .*") for value in ("-1GB", "lots", 0, -5, 1.5, True, "0")),
+    *(("cache_size", value, "a positive .*") for value in ("-1GB", "lots", 0, -5, 1.5, True, "0")),
     *(("timeout", value, "a positive number of seconds.*") for value in (0, -1, NAN, "5", None)),
     *(("parties", value, "a whole number from 2 on, or .*") for value in (2.0, "two", None, True)),
     *(("parties", value, "at least 2.*") for value in (1, 0, -3)),
@@ -97,13 +97,13 @@ def test_the_kernel_regressor_takes_the_square_loss_only():
 
 
 def test_a_step_that_is_too_large():
-    model = make(solver="dsg", step_size=3.0, penalty=0.5)
-    refused(r"step_size must be below 1 / penalty = 2, got 3\.0$", model)
+    model = make(solver="dsg", step_size=3.0, alpha=0.5)
+    refused(r"step_size must be below 1 / alpha = 2, got 3\.0$", model)
 
 
 def test_fewer_directions_than_label_parties():
-    model = make(parties=3, label_parties=3, n_directions=2)
-    refused("n_directions must be at least the number of label parties, 3, got 2$", model)
+    model = make(parties=3, label_parties=3, n_components=2)
+    refused("n_components must be at least the number of label parties, 3, got 2$", model)
 
 
 def test_a_label_party_named_twice():

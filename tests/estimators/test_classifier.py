@@ -20,10 +20,10 @@ THREE = np.digitize(X[:, 0] + X[:, 3], [-0.7, 0.7])
 def make(**settings):
     given = {
         "parties": 3,
-        "n_directions": 64,
+        "n_components": 64,
         "random_state": 0,
         "bandwidth": 2.0,
-        "tolerance": 1e-8,
+        "tol": 1e-8,
         "timeout": 20,
     }
     return FDSKLClassifier(**(given | settings))
@@ -31,7 +31,7 @@ def make(**settings):
 
 def test_it_is_as_good_as_a_support_vector_machine():
     points, labels = make_moons(400, noise=0.2, random_state=0)
-    ours = FDSKLClassifier(parties=2, n_directions=256, random_state=0)
+    ours = FDSKLClassifier(parties=2, n_components=256, random_state=0)
     ours.fit(points[:300], labels[:300])
     gamma = 1 / (2 * ours.bandwidth_**2)
     theirs = SVC(gamma=gamma).fit(points[:300], labels[:300])
@@ -94,8 +94,8 @@ def test_several_classes_are_learned_one_against_the_rest():
 
 @pytest.mark.parametrize("label_parties", [2, 3, ["party3", "party1"]])
 def test_several_label_parties_are_as_good_as_one(label_parties):
-    one = make(n_directions=256).fit(X, Y)
-    several = make(n_directions=256, label_parties=label_parties).fit(X, Y)
+    one = make(n_components=256).fit(X, Y)
+    several = make(n_components=256, label_parties=label_parties).fit(X, Y)
     assert several.score(X, Y) == pytest.approx(one.score(X, Y), abs=0.06)
     assert several.score(X, Y) > 0.85
     names = several.settings_.label_parties
@@ -115,7 +115,7 @@ def test_rows_of_weight_two_are_rows_that_occur_twice():
     np.testing.assert_allclose(
         weighted.decision_function(NEW), copied.decision_function(NEW), atol=1e-6
     )
-    assert weighted.penalty_ == copied.penalty_ == pytest.approx(0.1 / 160)
+    assert weighted.alpha_ == copied.alpha_ == pytest.approx(0.1 / 160)
     plain = make().fit(X, Y).decision_function(NEW)
     assert np.abs(weighted.decision_function(NEW) - plain).max() > 0.01
 
@@ -138,9 +138,9 @@ def test_few_rows_with_weight_among_many_without():
     weights = np.zeros(900)
     weights[np.flatnonzero(labels)[:3]] = 1
     weights[np.flatnonzero(labels == 0)[:3]] = 1
-    model = make(parties=2, n_directions=16).fit(rows, labels, weights)
+    model = make(parties=2, n_components=16).fit(rows, labels, weights)
     used = weights > 0
-    few = make(parties=2, n_directions=16).fit(rows[used], labels[used])
+    few = make(parties=2, n_components=16).fit(rows[used], labels[used])
     np.testing.assert_allclose(
         model.decision_function(rows), few.decision_function(rows), atol=1e-5
     )
@@ -170,7 +170,7 @@ def test_attributes_after_fitting():
     assert model.columns_ == {"bank": [0, 2], "shop": [3, 4]}
     assert model.settings_.label_parties == ("shop",)
     assert model.bandwidth_ == 2.0
-    assert model.penalty_ == pytest.approx(0.1 / 120)
+    assert model.alpha_ == pytest.approx(0.1 / 120)
     assert model.n_iter_ >= 1
     assert len(model.objective_) == model.n_iter_ + 1
     assert model.objective_[-1] < model.objective_[0]
@@ -185,7 +185,7 @@ def test_columns_that_no_party_lists_are_not_used():
 
 def test_stopping_early_warns():
     with pytest.warns(ConvergenceWarning, match="not converged to tolerance 1e-08 in 1 iterations"):
-        make(max_iterations=1).fit(X, Y)
+        make(max_iter=1).fit(X, Y)
 
 
 @pytest.mark.filterwarnings("default")
@@ -196,7 +196,7 @@ def test_shared_directions_warn():
 
 @pytest.mark.parametrize("number", [np.int64(64), np.int32(64)])
 def test_numbers_of_numpy_are_numbers(number):
-    model = make(n_directions=number, bandwidth=np.float32(2.0), parties=np.int64(3)).fit(X, Y)
+    model = make(n_components=number, bandwidth=np.float32(2.0), parties=np.int64(3)).fit(X, Y)
     np.testing.assert_array_equal(
         model.decision_function(NEW), make().fit(X, Y).decision_function(NEW)
     )

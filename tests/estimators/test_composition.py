@@ -18,7 +18,7 @@ from vertikal import FDSKLClassifier, FDSKLRegressor
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(3, 2, size=(90, 4))
 Y = (X[:, 0] * X[:, 2] > 9).astype(int)
-SMALL = {"parties": 2, "n_directions": 32, "random_state": 0}
+SMALL = {"parties": 2, "n_components": 32, "random_state": 0}
 
 
 def test_a_pipeline():
@@ -32,7 +32,7 @@ def test_a_pipeline():
 def test_a_grid_search():
     search = GridSearchCV(
         FDSKLClassifier(**SMALL, scale="standard"),
-        {"bandwidth": [0.01, 1.5], "penalty": [1e-3, "auto"], "kernel": ["gaussian", "laplace"]},
+        {"bandwidth": [0.01, 1.5], "alpha": [1e-3, "auto"], "kernel": ["gaussian", "laplace"]},
         cv=2,
     ).fit(X, Y)
     assert search.best_params_["bandwidth"] == 1.5
@@ -52,7 +52,7 @@ def test_cross_validation(estimator):
 @pytest.mark.parametrize("estimator", [FDSKLClassifier, FDSKLRegressor])
 def test_clone_keeps_every_parameter_and_nothing_fitted(estimator):
     model = estimator(
-        parties={"a": [0], "b": [1, 2]}, label_parties=["b"], kernel="laplace", memory="2MB"
+        parties={"a": [0], "b": [1, 2]}, label_parties=["b"], kernel="laplace", cache_size="2MB"
     )
     copy = clone(model.fit(X, Y))
     assert copy.get_params() == model.get_params()
@@ -62,16 +62,16 @@ def test_clone_keeps_every_parameter_and_nothing_fitted(estimator):
 
 def test_parameters_are_stored_as_they_came():
     parties = {"a": [0], "b": [1, 2]}
-    model = FDSKLClassifier(parties, memory="2MB", bandwidth=-3)
+    model = FDSKLClassifier(parties, cache_size="2MB", bandwidth=-3)
     assert model.parties is parties
-    assert model.memory == "2MB"
+    assert model.cache_size == "2MB"
     assert model.bandwidth == -3
 
 
 def test_set_params_takes_effect():
     model = FDSKLClassifier(**SMALL).fit(X, Y)
-    model.set_params(n_directions=16, kernel="laplace").fit(X, Y)
-    assert model.settings_.n_directions == 16
+    model.set_params(n_components=16, kernel="laplace").fit(X, Y)
+    assert model.settings_.n_components == 16
     assert len(model.shards_["party1"].coefficients) == 16
 
 

@@ -38,7 +38,7 @@ class Trouble(Table):
 def federate(troubled, then, *, calls=2, timeout=20.0, label_parties=("bank",), **settings):
     """Run the training program where one party's table makes trouble in the middle."""
     agreed = FdsklSettings(
-        parties=tuple(COLUMNS), label_parties=label_parties, n_directions=24, **settings
+        parties=tuple(COLUMNS), label_parties=label_parties, n_components=24, **settings
     )
     tables = {}
     for name, columns in COLUMNS.items():
@@ -98,7 +98,7 @@ def test_a_party_that_fails_while_label_parties_learn(solver):
         raise OSError("the disk is gone")
 
     with pytest.raises(Exception, match="the disk is gone") as caught:
-        federate("phone", broken, calls=6, memory=24, solver=solver, features=4, samples=4)
+        federate("phone", broken, calls=6, cache_size=24, solver=solver, features=4, samples=4)
     assert "phone" in everything_said(caught.value)
 
 
@@ -138,7 +138,7 @@ def test_two_that_fail_together_give_one_error():
     def broken():
         raise RuntimeError("both")
 
-    agreed = FdsklSettings(parties=tuple(COLUMNS), label_parties=("bank",), n_directions=8)
+    agreed = FdsklSettings(parties=tuple(COLUMNS), label_parties=("bank",), n_components=8)
     tables = {
         name: Trouble(name, ("a", "b"), X[:, columns], 0, broken)
         for name, columns in COLUMNS.items()

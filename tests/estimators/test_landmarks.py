@@ -12,7 +12,7 @@ from tests.naive.landmarks import kernel
 from vertikal import FDSKLClassifier, FDSKLRegressor
 from vertikal.errors import InputError
 
-OPTIONS = {"parties": 3, "feature_map": "landmarks", "n_directions": 64, "random_state": 0}
+OPTIONS = {"parties": 3, "feature_map": "landmarks", "n_components": 64, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def cancer():
         {"label_parties": 2},
         {"masking": "trees"},
         {"loss": "square"},
-        {"memory": "50kB"},
+        {"cache_size": "50kB"},
         {"solver": "dsg", "features": 16, "steps": 60},
         {"solver": "dsg", "features": 16, "steps": 60, "precondition": True},
     ],
@@ -58,7 +58,7 @@ def test_predictions_are_sums_over_the_kernel_with_the_landmarks(cancer):
 
 def test_more_landmarks_than_rows_are_cut_to_the_rank(cancer):
     X, y = cancer
-    model = FDSKLClassifier(**{**OPTIONS, "n_directions": 150}).fit(X[:60], y[:60])
+    model = FDSKLClassifier(**{**OPTIONS, "n_components": 150}).fit(X[:60], y[:60])
     assert np.isfinite(model.decision_function(X)).all()
     assert model.score(X[:60], y[:60]) > 0.95
 

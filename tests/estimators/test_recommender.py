@@ -28,8 +28,8 @@ def auc(model) -> float:
 
 
 def test_all_users_in_one_round_give_the_twin():
-    federated = FedCFKRecommender(random_state=0, tolerance=1e-9).fit(X)
-    pooled = CFKOMDRecommender(tolerance=1e-9).fit(sparse.csr_array(X))
+    federated = FedCFKRecommender(random_state=0, tol=1e-9).fit(X)
+    pooled = CFKOMDRecommender(tol=1e-9).fit(sparse.csr_array(X))
     assert np.array_equal(federated.counts_, pooled.counts_)
     assert federated.survivors_ == [40]
     for user in (0, 7, 11):
@@ -63,9 +63,9 @@ def test_recommendations_are_new_items_and_requests_are_seen():
         ({"rounds": 0}, "rounds must be"),
         ({"cover": 0.5}, "cover must be"),
         ({"request_share": 0.0}, "request_share must be"),
-        ({"penalty": 0.0}, "penalty must be a positive number"),
-        ({"penalty": "much"}, "penalty must be a positive number, got 'much'"),
-        ({"tolerance": 0}, "tolerance must be a positive number"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
+        ({"alpha": "much"}, "alpha must be a positive number, got 'much'"),
+        ({"tol": 0}, "tol must be a positive number"),
         ({"rounds": 2.5}, "rounds must be a whole number from 1 on, got 2.5"),
         ({"rounds": True}, "rounds must be"),
         ({"rounds": float("inf")}, "rounds must be"),

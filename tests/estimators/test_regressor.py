@@ -23,18 +23,18 @@ Y = truth(X)
 def make(**settings):
     given = {
         "parties": 2,
-        "n_directions": 128,
+        "n_components": 128,
         "random_state": 0,
         "bandwidth": 2.0,
-        "tolerance": 1e-8,
-        "penalty": 1e-4,
+        "tol": 1e-8,
+        "alpha": 1e-4,
         "ring_bits": 16,
     }
     return FDSKLRegressor(**(given | settings))
 
 
 def test_it_is_close_to_kernel_ridge_regression():
-    model = make(n_directions=1024).fit(X, Y)
+    model = make(n_components=1024).fit(X, Y)
     # (1/n)Σ(u − y)² + λ/2‖f‖² is ridge regression with α = nλ/2.
     ridge = KernelRidge(alpha=200 * 1e-4 / 2, kernel="rbf", gamma=1 / 8).fit(X, Y - Y.mean())
     gap = model.predict(NEW) - (ridge.predict(NEW) + Y.mean())
@@ -45,7 +45,7 @@ def test_it_is_close_to_kernel_ridge_regression():
 @pytest.mark.parametrize(("factor", "shift"), [(1e6, -3e7), (1e-6, 5.0)])
 @pytest.mark.parametrize("label_parties", [1, 2])
 def test_the_unit_of_the_targets_does_not_matter(factor, shift, label_parties):
-    model = make(label_parties=label_parties, tolerance=1e-5)
+    model = make(label_parties=label_parties, tol=1e-5)
     plain = model.fit(X, Y).predict(NEW)
     moved = model.fit(X, factor * Y + shift).predict(NEW)
     np.testing.assert_allclose((moved - shift) / factor, plain, atol=1e-3)

@@ -20,7 +20,7 @@ Y = (X[:, 0] * X[:, 4] > 0).astype(int)
 
 
 def fit(rows=500, **settings):
-    given = {"parties": 4, "n_directions": 256, "random_state": 0}
+    given = {"parties": 4, "n_components": 256, "random_state": 0}
     return FDSKLClassifier(**(given | settings)).fit(X[:rows], Y[:rows])
 
 
@@ -50,7 +50,7 @@ def test_several_label_parties_send_each_direction_once():
 @pytest.mark.parametrize("settings", [{}, {"label_parties": 2}, {"masking": "trees"}])
 @pytest.mark.parametrize("solver", ["exact", "dsg"])
 def test_the_report_counts_what_the_ledger_counts(solver, settings):
-    model = fit(rows=80, solver=solver, n_directions=32, features=8, **settings)
+    model = fit(rows=80, solver=solver, n_components=32, features=8, **settings)
     assert sum(model.report_.bytes_sent.values()) == model.ledger_.bytes
     booked = Counter()
     for entry in model.ledger_.entries():
@@ -59,7 +59,7 @@ def test_the_report_counts_what_the_ledger_counts(solver, settings):
 
 
 def test_the_ledger_tells_what_the_label_party_learns():
-    text = str(fit(rows=80, n_directions=32).ledger_)
+    text = str(fit(rows=80, n_components=32).ledger_)
     assert "party2 → party1" in text
     assert "party1 → party2" in text  # the agreement
     assert "blind source separation" in " ".join(text.split())
@@ -99,7 +99,7 @@ def test_the_report_in_text():
 
 @pytest.mark.parametrize("attribute", ["ledger_", "report_"])
 def test_names_are_escaped_in_html(attribute):
-    model = fit(rows=80, parties={"<script>x</script>": [0, 1], "R&D": [2]}, n_directions=16)
+    model = fit(rows=80, parties={"<script>x</script>": [0, 1], "R&D": [2]}, n_components=16)
     page = getattr(model, attribute)._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;x&lt;/script&gt;" in page
@@ -154,7 +154,7 @@ def test_an_observer_sees_all_stages_and_all_rows(solver):
     "parties", [2, {"[/b]": [0, 1], "[red]shop": [2]}], ids=["plain", "markup"]
 )
 def test_bars_are_drawn_on_standard_error_only(capfd, parties):
-    model = fit(rows=80, parties=parties, n_directions=16, verbose=1)
+    model = fit(rows=80, parties=parties, n_components=16, verbose=1)
     model.predict(X[:5])
     out, err = capfd.readouterr()
     assert out == ""
@@ -166,7 +166,7 @@ def test_bars_are_drawn_on_standard_error_only(capfd, parties):
 
 
 def test_silence_by_default(capfd):
-    fit(rows=80, n_directions=16)
+    fit(rows=80, n_components=16)
     assert capfd.readouterr() == ("", "")
 
 

@@ -15,7 +15,7 @@ Y = X[:, 0] * X[:, 3] > 0.3
 
 
 def make(**settings):
-    given = {"parties": 3, "n_directions": 48, "validation": 0.25, "random_state": 0}
+    given = {"parties": 3, "n_components": 48, "validation": 0.25, "random_state": 0}
     return AVFKAMClassifier(**(given | settings))
 
 

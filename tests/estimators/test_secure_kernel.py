@@ -69,7 +69,7 @@ def test_boolean_kernels_refuse_other_numbers(cancer):
 
 def test_ridge_equals_ridge_on_the_pooled_columns():
     X, y = load_diabetes(return_X_y=True)
-    model = SecureKernelRidge(parties=3, gamma=5.0, penalty=0.1).fit(X[:300], y[:300])
+    model = SecureKernelRidge(parties=3, gamma=5.0, alpha=0.1).fit(X[:300], y[:300])
     mean = y[:300].mean()
     pooled = KernelRidge(alpha=0.1, kernel="rbf", gamma=5.0).fit(X[:300], y[:300] - mean)
     assert model.predict(X[300:]) == pytest.approx(pooled.predict(X[300:]) + mean, rel=1e-5)

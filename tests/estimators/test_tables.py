@@ -35,7 +35,7 @@ FRAMES = {
 
 
 def make(parties, **settings):
-    return FDSKLClassifier(parties, n_directions=32, random_state=0, **settings)
+    return FDSKLClassifier(parties, n_components=32, random_state=0, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def pooled_features(model: Any, X: Any) -> np.ndarray:
     """Φ (rows, D), the label parties' directions side by side; Φ·Φᵀ approximates the kernel."""
     phases = pooled_phases(model, X)
     return np.hstack([cosines(p) for p in phases.values()]) / math.sqrt(
-        model.settings_.n_directions
+        model.settings_.n_components
     )
 
 

@@ -13,7 +13,7 @@ from vertikal.data.scaling import Scaling
 
 def shard_of(directions=32, **changes):
     settings = FdsklSettings(
-        parties=("bank", "shop"), label_parties=("bank",), n_directions=directions
+        parties=("bank", "shop"), label_parties=("bank",), n_components=directions
     )
     generator = np.random.default_rng(directions)
     made = Shard(

@@ -29,7 +29,7 @@ HTTP = '\n[http]\nlisten = "127.0.0.1:0"\ntoken_file = "token"\n'
 AVFKAM = 'algorithm = "avfkam"'
 TWO = 'label = "default"'
 DSG = 'solver = "dsg"\nsamples = 32\nfeatures = 8\nsteps = 60\ndisclosure = "open"\n'
-SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iterations = 60\npenalty = 0.01\n'
+SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iter = 60\nalpha = 0.01\n'
 
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},
@@ -44,11 +44,11 @@ JOBS = {
     "avfkam, two label parties": {"top": AVFKAM, "settings": 'disclosure = "open"', "bank": TWO},
     "avfkam sync": {"top": AVFKAM, "settings": DSG + 'schedule = "sync"', "bank": TWO},
     "avfkam async": {"top": AVFKAM, "settings": DSG + 'schedule = "async"', "bank": TWO},
-    "little memory": {"settings": 'disclosure = "open"\nbandwidth = "mean"\nmemory = 4000'},
-    "admm": {"top": 'algorithm = "admm"', "settings": "max_rounds = 60"},
+    "little memory": {"settings": 'disclosure = "open"\nbandwidth = "mean"\ncache_size = 4000'},
+    "admm": {"top": 'algorithm = "admm"', "settings": "max_iter = 60"},
     "admm kernel": {
         "top": 'algorithm = "admm"',
-        "settings": 'kernel = "gaussian"\nbandwidth = 2.0\nmax_rounds = 60',
+        "settings": 'kernel = "gaussian"\nbandwidth = 2.0\nmax_iter = 60',
     },
 }
 EXACT = {

@@ -180,7 +180,7 @@ def test_the_plan_spends_what_was_stated_and_not_more():
         parties=("a", "b"),
         label_parties=("a",),
         privacy=Privacy(epsilon=3.0, delta=1e-5, bound=2.0),
-        max_rounds=15,
+        max_iter=15,
     )
     noise = plan_noise(settings, 2000, 8, 0.1, 1.0)
     steps = [noise.spent(t) for t in range(1, 16)]
@@ -192,7 +192,7 @@ def test_the_plan_spends_what_was_stated_and_not_more():
         parties=("a", "b"),
         label_parties=("a",),
         privacy=Privacy(epsilon=3.0, delta=1e-5, bound=2.0, mechanism="paper"),
-        max_rounds=15,
+        max_iter=15,
     )
     paper = plan_noise(published, 2000, 8, 0.1, 1.0)
     assert paper.spent(15).epsilon == math.inf  # nothing holds …

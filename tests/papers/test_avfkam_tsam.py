@@ -29,11 +29,11 @@ def federation(steps, **settings):
         "parties": PARTIES,
         "solver": "dsg",
         "schedule": "sync",
-        "n_directions": 12,
+        "n_components": 12,
         "samples": 1,
         "features": 1,
         "step_size": 0.3,
-        "penalty": 0.05,
+        "alpha": 0.05,
         "bandwidth": 1.5,
         "validation": 0.0,
         "random_state": 3,
@@ -57,11 +57,11 @@ def centralised(model, weights, steps):
         lambda owner, number: pairs_of(model.shards_[owner], number, *classes),
         loss=settings.loss,
         step_size=settings.step_size,
-        penalty=settings.penalty,
+        penalty=settings.alpha,
         block=settings.features,
         steps=steps,
     )
-    scale = math.sqrt(settings.n_directions)
+    scale = math.sqrt(settings.n_components)
     return [{o: np.array(a) * scale for o, a in alphas.items()} for alphas in runs]
 
 

@@ -51,9 +51,9 @@ def run(seed: int, bandwidth: float | str) -> tuple[Run, Array]:
     settings = FdsklSettings(
         parties=("bank", "shop"),
         label_parties=("bank",),
-        n_directions=D,
+        n_components=D,
         bandwidth=bandwidth,
-        tolerance=0.1,
+        tol=0.1,
         seed=seed,
     )
     targets = np.where(own[:, 0] + hidden[:, 0] + hidden[:, -1] > 1, 1.0, -1.0)
@@ -100,9 +100,9 @@ def test_a9a_seen_by_a_bank_that_holds_the_first_66_columns() -> None:
         settings = FdsklSettings(
             parties=("bank", "shop"),
             label_parties=("bank",),
-            n_directions=1024,
+            n_components=1024,
             bandwidth=5.0,
-            tolerance=0.5,
+            tol=0.5,
             seed=seed,
         )
         found = separated(train({"bank": X[:, :66], "shop": X[:, 66:]}, y, settings), hidden)

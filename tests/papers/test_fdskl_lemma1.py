@@ -30,11 +30,11 @@ def federation(steps, estimator=FDSKLClassifier, **settings):
     given = {
         "parties": PARTIES,
         "solver": "dsg",
-        "n_directions": 12,
+        "n_components": 12,
         "samples": 1,
         "features": 1,
         "step_size": 0.7,
-        "penalty": 0.05,
+        "alpha": 0.05,
         "bandwidth": 1.5,
         "random_state": 3,
         "timeout": 20,
@@ -54,11 +54,11 @@ def centralised(model, targets, weights, steps):
         lambda owner, number: batch(model.shards_[owner], number, ROWS),
         loss=settings.loss,
         step_size=settings.step_size,
-        penalty=settings.penalty,
+        penalty=settings.alpha,
         block=settings.features,
         steps=steps,
     )
-    scale = math.sqrt(settings.n_directions)
+    scale = math.sqrt(settings.n_components)
     return [{o: np.array(a) * scale for o, a in alphas.items()} for alphas in runs]
 
 
@@ -103,11 +103,11 @@ def test_algorithm_3_over_two_trees(loss, label_parties):
 @pytest.mark.parametrize("label_parties", [["bank"], ["bank", "phone"]])
 def test_more_steps_than_directions_begin_again(label_parties):
     steps = 2 * 4 + 3
-    assert_same_steps(steps, Y, signs(Y), n_directions=4, label_parties=label_parties)
+    assert_same_steps(steps, Y, signs(Y), n_components=4, label_parties=label_parties)
 
 
 def test_the_last_block_may_be_narrower():
-    assert_same_steps(5, Y, signs(Y), n_directions=7, features=3, samples=2)
+    assert_same_steps(5, Y, signs(Y), n_components=7, features=3, samples=2)
 
 
 @pytest.mark.parametrize("directions", ["private", "shared"])

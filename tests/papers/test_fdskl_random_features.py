@@ -57,7 +57,7 @@ def test_eq_2_the_gaussian_measure_gives_the_gaussian_kernel(distance):
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern12", "matern32", "matern52"])
 @pytest.mark.parametrize("masking", ["pads", "trees"])
 def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(monkeypatch, kernel, masking):
-    model, caches = held_phases(monkeypatch, kernel=kernel, n_directions=8192, masking=masking)
+    model, caches = held_phases(monkeypatch, kernel=kernel, n_components=8192, masking=masking)
     features = cosines(caches["party1"])  # φ_ω(x) = √2·cos(ωᵀx + b)
     error = features @ features.T / 8192 - exact_kernel(kernel, X, X, 2.0)
     assert abs(error.mean()) < 0.01
@@ -67,7 +67,7 @@ def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(monkeypatch, ke
 
 
 def test_eq_3_over_several_label_parties(monkeypatch):
-    _, caches = held_phases(monkeypatch, n_directions=6000, label_parties=["party3", "party1"])
+    _, caches = held_phases(monkeypatch, n_components=6000, label_parties=["party3", "party1"])
     assert set(caches) == {"party1", "party3"}
     features = np.hstack([cosines(phases) for phases in caches.values()])
     error = features @ features.T / 6000 - exact_kernel("gaussian", X, X, 2.0)
@@ -78,7 +78,7 @@ def test_eq_3_the_error_falls_with_the_square_root_of_the_number_of_features(mon
     exact, errors = exact_kernel("gaussian", X, X, 2.0), []
     for total in (256, 4096):
         with pytest.MonkeyPatch.context() as patch:
-            _, caches = held_phases(patch, n_directions=total)
+            _, caches = held_phases(patch, n_components=total)
         features = cosines(caches["party1"])
         errors.append(np.sqrt(np.mean(np.square(features @ features.T / total - exact))))
     assert 2.5 < errors[0] / errors[1] < 6.5

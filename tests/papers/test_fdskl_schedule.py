@@ -26,11 +26,11 @@ def as_lists(settings):
 
 
 def test_one_label_party_walks_through_its_directions():
-    assert as_lists(make(n_directions=3, features=1)) == [("a", [0]), ("a", [1]), ("a", [2])]
+    assert as_lists(make(n_components=3, features=1)) == [("a", [0]), ("a", [1]), ("a", [2])]
 
 
 def test_label_parties_take_turns():
-    assert as_lists(make(2, n_directions=4, features=1)) == [
+    assert as_lists(make(2, n_components=4, features=1)) == [
         ("a", [0]),
         ("b", [0]),
         ("a", [1]),
@@ -39,7 +39,7 @@ def test_label_parties_take_turns():
 
 
 def test_a_step_takes_a_block_and_the_last_one_what_is_left():
-    assert as_lists(make(2, n_directions=10, features=3)) == [
+    assert as_lists(make(2, n_components=10, features=3)) == [
         ("a", [0, 1, 2]),
         ("b", [0, 1, 2]),
         ("a", [3, 4]),
@@ -48,10 +48,10 @@ def test_a_step_takes_a_block_and_the_last_one_what_is_left():
 
 
 @pytest.mark.parametrize("label_parties", [1, 2, 3])
-@pytest.mark.parametrize("n_directions", [3, 7, 12, 65])
+@pytest.mark.parametrize("n_components", [3, 7, 12, 65])
 @pytest.mark.parametrize("features", [1, 4, 64])
-def test_by_default_every_direction_is_used_once(label_parties, n_directions, features):
-    settings = make(label_parties, n_directions=n_directions, features=features)
+def test_by_default_every_direction_is_used_once(label_parties, n_components, features):
+    settings = make(label_parties, n_components=n_components, features=features)
     used = Counter((owner, column) for owner, block in as_lists(settings) for column in block)
     wanted = {(o, j) for o, width in settings.widths().items() for j in range(width)}
     assert set(used) == wanted
@@ -59,21 +59,21 @@ def test_by_default_every_direction_is_used_once(label_parties, n_directions, fe
     assert len(as_lists(settings)) == steps_of(settings)
 
 
-@pytest.mark.parametrize("n_directions", [12, 13])
-def test_several_passes_use_every_direction_as_often(n_directions):
-    one = as_lists(make(2, n_directions=n_directions, features=2))
-    three = as_lists(make(2, n_directions=n_directions, features=2, steps=3 * len(one)))
+@pytest.mark.parametrize("n_components", [12, 13])
+def test_several_passes_use_every_direction_as_often(n_components):
+    one = as_lists(make(2, n_components=n_components, features=2))
+    three = as_lists(make(2, n_components=n_components, features=2, steps=3 * len(one)))
     assert three == one * 3
 
 
 def test_steps_can_stop_in_the_middle():
-    whole = as_lists(make(2, n_directions=12, features=2))
-    assert as_lists(make(2, n_directions=12, features=2, steps=3)) == whole[:3]
+    whole = as_lists(make(2, n_components=12, features=2))
+    assert as_lists(make(2, n_components=12, features=2, steps=3)) == whole[:3]
 
 
 @pytest.mark.parametrize("label_parties", [1, 2, 3])
 def test_directions_are_cut_evenly(label_parties):
-    widths = make(label_parties, n_directions=100).widths()
+    widths = make(label_parties, n_components=100).widths()
     assert list(widths) == list(NAMES[:label_parties])
     assert sum(widths.values()) == 100
     assert max(widths.values()) - min(widths.values()) <= 1

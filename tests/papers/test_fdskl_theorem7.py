@@ -53,7 +53,7 @@ def population() -> tuple[Array, Array]:
 
 def trained(directions: str, ring_bits: int) -> tuple[FDSKLClassifier, LabelView]:
     model = FDSKLClassifier(
-        PARTIES, n_directions=D, ring_bits=ring_bits, directions=directions, random_state=3
+        PARTIES, n_components=D, ring_bits=ring_bits, directions=directions, random_state=3
     )
     with watching() as views:
         if directions == "shared":

@@ -46,7 +46,7 @@ def federation(masking: str, directions: str, parties: int) -> Run:
     settings = FdsklSettings(
         parties=names,
         label_parties=("bank",),
-        n_directions=D,
+        n_components=D,
         bandwidth=3.0,
         directions=directions,
         seed=5,

@@ -73,7 +73,7 @@ def audit(number):
         parties=("a", "b"),
         label_parties=("a",),
         privacy=Privacy(epsilon=EPSILON, delta=DELTA, bound=BOUND),
-        max_rounds=1,
+        max_iter=1,
     )
     noise = plan_noise(settings, ROWS, 2, 1.0, 1.0)
     D, E = neighbours()
@@ -102,9 +102,9 @@ WHOLE = AdmmSettings(
     parties=("bank", "shop"),
     label_parties=("bank",),
     privacy=Privacy(epsilon=EPSILON, delta=DELTA, bound=BOUND),
-    max_rounds=ROUNDS,
-    intercept=False,
-    penalty=1e-3,
+    max_iter=ROUNDS,
+    fit_intercept=False,
+    alpha=1e-3,
     rho=5e-3,  # with labels of one kind it holds x at the rim of its ball, where row 0 shows most
 )
 

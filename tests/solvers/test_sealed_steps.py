@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused(rows, iterations, penalty):
 
 
 def test_steps_without_end_are_refused():
-    with pytest.raises(InputError, match="max_iterations must be at most 100000 with"):
+    with pytest.raises(InputError, match="max_iter must be at most 100000 with"):
         sealed_steps(100, 64, 1e-3, 10**9, 2.0, MATRIX_BITS)
 
 

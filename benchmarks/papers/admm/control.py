@@ -41,7 +41,7 @@ def main() -> None:
     options = arguments(__doc__ or "", tries=3)
     run = Benchmark(
         "papers-admm-control",
-        {"delta": DELTA, "tries": options.tries, "bound": BOUNDS, "rho": RHOS, "penalty": "1/rows"},
+        {"delta": DELTA, "tries": options.tries, "bound": BOUNDS, "rho": RHOS, "alpha": "1/rows"},
     )
     held = problems.fashion().validation()
     rounds = Rounds(held)

@@ -96,11 +96,11 @@ def fitted(
 ) -> ADMMClassifier:
     model = ADMMClassifier(
         problem.parties,
-        penalty=problem.penalty,
+        alpha=problem.penalty,
         rho=rho,
         averaging=averaging,
-        tolerance=1e-12,
-        max_rounds=rounds,
+        tol=1e-12,
+        max_iter=rounds,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to run all rounds

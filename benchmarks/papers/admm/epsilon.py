@@ -37,19 +37,19 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "bound": (3.0, 6.0, 12.0),
         "rho": (0.03, 0.06, 0.125, 0.18, 0.25, 0.5),
         "releases": (1, 2),
-        "penalty": (1.0, 10.0),
+        "alpha": (1.0, 10.0),
     },
     "fashion": {
         "bound": (8.0, 16.0, 32.0),
         "rho": (0.125, 0.18, 0.25, 0.35),
         "releases": (1, 2),
-        "penalty": (1.0, 10.0),
+        "alpha": (1.0, 10.0),
     },
     "sector": {
         "bound": (4.0, 8.0, 16.0),
         "rho": (0.03, 0.1, 0.3),
         "releases": (1, 2),
-        "penalty": (1.0, 10.0),
+        "alpha": (1.0, 10.0),
     },
 }
 SETS: dict[str, Callable[[], Problem]] = {
@@ -65,7 +65,7 @@ class Choice(NamedTuple):
     bound: float
     rho: float
     releases: int
-    penalty: float  # λ for the summed loss
+    alpha: float  # λ for the summed loss
 
 
 def main() -> None:
@@ -135,9 +135,9 @@ def choose(validation: Problem, epsilon: float, tries: int) -> Choice:
 def private(problem: Problem, epsilon: float, choice: Choice) -> tuple[float, float]:
     model = ADMMClassifier(
         problem.parties,
-        penalty=choice.penalty / len(problem.y),
+        alpha=choice.alpha / len(problem.y),
         rho=choice.rho,
-        max_rounds=choice.releases,
+        max_iter=choice.releases,
         privacy={"epsilon": epsilon, "delta": DELTA, "bound": choice.bound},
     ).fit(problem.X, problem.y)
     return problem.scores(model.decision_function(problem.X_test))

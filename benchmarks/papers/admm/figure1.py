@@ -19,7 +19,7 @@ def main() -> None:
         "papers-admm-figure1",
         {
             "columns": "66 + 57",
-            "penalty": "1/rows",
+            "alpha": "1/rows",
             "rounds": options.rounds,
             "rho": f"automatic, or the best of {RHOS}",
             "FDML": f"batch {sgd.BATCH}, {EPOCHS} epochs, best step of {sgd.STEPS}, over √t",

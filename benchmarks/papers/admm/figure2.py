@@ -37,7 +37,7 @@ def main() -> None:
         {
             "set": what,
             "columns": columns,
-            "penalty": "1/rows",
+            "alpha": "1/rows",
             "rounds": options.rounds,
             "rho": f"automatic, or the best of {RHOS}",
             "FDML": f"batch {sgd.BATCH}, {EPOCHS} epochs, best step of {sgd.STEPS}, over √t",

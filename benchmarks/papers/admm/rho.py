@@ -28,7 +28,7 @@ def main() -> None:
     options = arguments(__doc__ or "", rounds=400)
     run = Benchmark(
         "papers-admm-rho",
-        {"penalty": "1/rows", "tolerance": 1e-3, "most rounds": options.rounds, "factors": FACTORS},
+        {"alpha": "1/rows", "tol": 1e-3, "most rounds": options.rounds, "factors": FACTORS},
     )
     ratios = []
     for name, model, X, y in cases():
@@ -62,7 +62,7 @@ def cases() -> list[tuple[str, Any, Any, Any]]:
 
 def rounds(model: Any, X: Any, y: Any, factor: float, most: int) -> int:
     rho = factor * LOSSES[model.loss].curvature_bound
-    model.set_params(rho=rho, penalty=1 / len(y), max_rounds=most)
+    model.set_params(rho=rho, alpha=1 / len(y), max_iter=most)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return int(model.fit(X, y).n_iter_)

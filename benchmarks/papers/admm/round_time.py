@@ -49,7 +49,7 @@ def slope(work: Any, few: int, many: int) -> float:
 def fit(X: Any, y: Any, rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        ADMMClassifier(PARTIES, rho=RHO, tolerance=1e-12, max_rounds=rounds).fit(X, y)
+        ADMMClassifier(PARTIES, rho=RHO, tol=1e-12, max_iter=rounds).fit(X, y)
 
 
 def plain(X: Any, y: Any, rounds: int) -> None:

@@ -63,12 +63,12 @@ def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float
 
 def delayed(schedule: str, count: int, steps: int) -> AvfkamSettings:
     """Small steps: all that takes time is the sleep."""
-    return settings_of(schedule, count, steps, n_directions=512, samples=32, features=32)
+    return settings_of(schedule, count, steps, n_components=512, samples=32, features=32)
 
 
 def computing(schedule: str, count: int, steps: int) -> AvfkamSettings:
     """Large steps, so that there is something to share."""
-    return settings_of(schedule, count, steps, n_directions=4096, samples=2048, features=512)
+    return settings_of(schedule, count, steps, n_components=4096, samples=2048, features=512)
 
 
 def settings_of(schedule: str, count: int, steps: int, **more: object) -> AvfkamSettings:
@@ -79,7 +79,7 @@ def settings_of(schedule: str, count: int, steps: int, **more: object) -> Avfkam
         schedule=schedule,
         steps=steps,
         step_size=0.2,
-        penalty=1e-5,
+        alpha=1e-5,
         bandwidth=6.0,
         validation=0.0,
         seed=1,

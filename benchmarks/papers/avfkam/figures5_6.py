@@ -29,7 +29,7 @@ def main() -> None:
         usual = DSG[data]
         for words, name, values in (
             ("bandwidth", "bandwidth", [usual["bandwidth"] * m for m in BANDWIDTHS]),
-            ("penalty", "penalty", list(PENALTIES)),
+            ("penalty", "alpha", list(PENALTIES)),
         ):
             series = []
             for value in values:

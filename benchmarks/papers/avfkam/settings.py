@@ -13,19 +13,19 @@ from typing import Any
 _BANDWIDTH = {"a9a": 6.0, "shuttle": 1.0, "ijcnn1": 0.8, "SUSY": 6.0, "sector": 2.0, "news20": 2.0}
 
 EXACT: dict[str, dict[str, Any]] = {
-    data: {"n_directions": 2048, "bandwidth": bandwidth, "validation": 0.0}
+    data: {"n_components": 2048, "bandwidth": bandwidth, "validation": 0.0}
     for data, bandwidth in _BANDWIDTH.items()
 }
 
 DSG: dict[str, dict[str, Any]] = {
     data: {
-        "n_directions": 2048,
+        "n_components": 2048,
         "bandwidth": bandwidth,
         "samples": 512,
         "features": 256,
         "steps": 400,
         "step_size": 2.0,
-        "penalty": 1e-5,
+        "alpha": 1e-5,
         "validation": 0.05,
     }
     for data, bandwidth in _BANDWIDTH.items()

@@ -22,7 +22,7 @@ from benchmarks.papers.avfkam.settings import DSG, EXACT, SPLITS, TARGETS
 from vertikal import AVFKAMClassifier, FDSKLClassifier
 from vertikal.reporting import BarGroup, bar_chart
 
-SHARED = ("n_directions", "bandwidth")
+SHARED = ("n_components", "bandwidth")
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def measures(values: Array, train: Array, test: Array) -> tuple[float, float, fl
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", data="100k", draws=10, penalty=0.1)
+    options = arguments(__doc__ or "", data="100k", draws=10, alpha=0.1)
     run = Benchmark(f"fedcfk-tables-{options.data}", vars(options) | {"out": ""})
     pairs, users, items = movielens(options.data)
     generator = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def main() -> None:
             server = ServerKernel(items)
             server.improve((some.T @ some).astype(np.int64))
             kernel = server.normalised()
-            values = scores(kernel, kernel.mean(axis=1), positives, options.penalty, 1e-4)
+            values = scores(kernel, kernel.mean(axis=1), positives, options.alpha, 1e-4)
             results.append(measures(values, train, test))
         mean = tuple(float(x) for x in np.mean(results, axis=0))
         run.figure(f"{share:.0%} of users: AUC, nDCG@100, recall@100", [round(x, 4) for x in mean])

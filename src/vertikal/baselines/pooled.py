@@ -46,7 +46,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
 
     Parameters
     ----------
-    kernel, bandwidth, n_directions, penalty, loss, scale, tolerance, max_iterations, random_state
+    kernel, bandwidth, n_components, alpha, loss, scale, tol, max_iter, random_state
         As those of `FDSKLClassifier`.
     features : "phases" or "float32"
         "phases" rounds as the federation does, to ``ring_bits``; "float32" keeps plain cosines.
@@ -57,7 +57,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     ----------
     classes_ : the class labels
     seconds_ : seconds by stage (prepare, bandwidth, features, solve)
-    bandwidth_, penalty_, n_iter_, objective_, gradient_
+    bandwidth_, alpha_, n_iter_, objective_, gradient_
 
     Examples
     --------
@@ -72,26 +72,26 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         *,
         kernel: str = "gaussian",
         bandwidth: float | Literal["median"] = "median",
-        n_directions: int = 2048,
-        penalty: float | Literal["auto"] = "auto",
+        n_components: int = 2048,
+        alpha: float | Literal["auto"] = "auto",
         loss: str = "logistic",
         scale: str | None = None,
         features: str = "phases",
         ring_bits: int = 8,
-        tolerance: float = 1e-3,
-        max_iterations: int = 200,
+        tol: float = 1e-3,
+        max_iter: int = 200,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.n_directions = n_directions
-        self.penalty = penalty
+        self.n_components = n_components
+        self.alpha = alpha
         self.loss = loss
         self.scale = scale
         self.features = features
         self.ring_bits = ring_bits
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
+        self.tol = tol
+        self.max_iter = max_iter
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -111,10 +111,10 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         check_columns(table, varying=True)
         with one_blas_thread():
             self._train(table, targets, weights)
-        if not self._converged and self.n_iter_ == self.max_iterations:
+        if not self._converged and self.n_iter_ == self.max_iter:
             warnings.warn(
-                f"not converged to tolerance {self.tolerance:g} in {self.n_iter_} iterations; "
-                "raise max_iterations, tolerance or penalty",
+                f"not converged to tolerance {self.tol:g} in {self.n_iter_} iterations; "
+                "raise max_iter, tol or alpha",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -134,18 +134,18 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             )
         with self._stage("features"):
             self._scaling = scaling
-            self._draw = Draw.of(kernel, table.width, self.n_directions, self.bandwidth_, seed)
+            self._draw = Draw.of(kernel, table.width, self.n_components, self.bandwidth_, seed)
             operator = gather(self._map(), table)
         with self._stage("solve"):
-            automatic = self.penalty == "auto"
-            self.penalty_ = automatic_penalty(weights) if automatic else float(self.penalty)
+            automatic = self.alpha == "auto"
+            self.alpha_ = automatic_penalty(weights) if automatic else float(self.alpha)
             self._constant = best_constants(loss, targets, weights)
             solution = solve(
                 operator,
-                RowObjective(targets, weights, loss, self.penalty_, self._constant),
+                RowObjective(targets, weights, loss, self.alpha_, self._constant),
                 sample=sample_rows(operator.rows, operator.width, seed),
-                tolerance=self.tolerance,
-                max_iterations=self.max_iterations,
+                tolerance=self.tol,
+                max_iterations=self.max_iter,
             )
         self._coefficients = solution.coefficients
         self._converged = solution.converged
@@ -192,7 +192,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             if getattr(self, name) not in allowed:
                 listed = ", ".join(repr(choice) for choice in allowed)
                 raise InputError.of(name, f"one of {listed}", getattr(self, name))
-        for name, word in (("bandwidth", "median"), ("penalty", "auto"), ("tolerance", None)):
+        for name, word in (("bandwidth", "median"), ("alpha", "auto"), ("tol", None)):
             value = getattr(self, name)
             if isinstance(value, str) and value == word:
                 continue
@@ -200,7 +200,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             if not number or not (math.isfinite(value) and value > 0):
                 other = f" or {word!r}" if word else ""
                 raise InputError.of(name, f"a positive number{other}", value)
-        for name in ("n_directions", "max_iterations"):
+        for name in ("n_components", "max_iter"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise InputError.of(name, "a positive whole number", value)

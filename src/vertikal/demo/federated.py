@@ -74,7 +74,7 @@ def job_of(data: DataSet, width: int, seed: int) -> Job:
     labels = {data.label_party: LABEL}
     return Job(
         {name: Part(f"{name}.csv", labels.get(name), test=f"{name}.test") for name in names},
-        settings={"scale": "standard", "n_directions": width, "seed": seed},
+        settings={"scale": "standard", "n_components": width, "seed": seed},
         timeout=TIMEOUT,
         secret_seed=seed,
     )

@@ -171,7 +171,7 @@ def _silent(progress: Progress) -> None:
 
 def _kernel(width: int, seed: int) -> dict[str, Any]:
     """The parameters that all kernel machines of the demonstration share."""
-    return {"scale": "standard", "n_directions": width, "random_state": seed}
+    return {"scale": "standard", "n_components": width, "random_state": seed}
 
 
 def warm_up() -> None:
@@ -220,14 +220,14 @@ def _settings(run: FederatedRun, seed: int) -> dict[str, str]:
         "mesh": {"network": "processes, mutual TLS", "local": "threads"}[run.mesh],
         "kernel": settings.kernel,
         "bandwidth σ": f"{run.shard.bandwidth:.4g} ({settings.bandwidth})",
-        "directions D": f"{settings.n_directions:,}, {settings.directions}",
+        "directions D": f"{settings.n_components:,}, {settings.directions}",
         "bits of a phase": str(settings.ring_bits),
         "masking": run.job.masking,
         "disclosure": settings.disclosure,
         "scaling": str(settings.scale),
         "loss": settings.loss,
-        "penalty λ": f"{training.penalty:.3g} ({settings.penalty})",
-        "solver": f"{settings.solver}, tolerance {settings.tolerance:g}",
+        "penalty λ": f"{training.penalty:.3g} ({settings.alpha})",
+        "solver": f"{settings.solver}, tolerance {settings.tol:g}",
         "iterations": str(training.iterations),
         "seed": str(seed),
     }

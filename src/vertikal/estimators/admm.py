@@ -30,7 +30,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         Who holds the labels; it is also the central node.
     loss : "logistic", "square", "smooth_hinge" or "sigmoid" (smooth, not convex)
     regulariser : "l2", "l1" or "elastic_net" (with ``l1_ratio``)
-    penalty : number or "auto"
+    alpha : number or "auto"
         λ of (1/n) Σ L + λR. "auto" is 0.1/n.
     rho : number or "auto"
         ρ, the weight of the augmented term.
@@ -39,12 +39,12 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         parallel form as published, which needs a large enough ρ.
     fit_intercept : bool
         A constant at the label party, not penalised (with privacy: penalised, and part of its row).
-    kernel : None or "gaussian"; bandwidth, n_directions
+    kernel : None or "gaussian"; bandwidth, n_components
         Each party's own random features; "median" is the median distance in its own columns.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard; no noise protects it.
     privacy : None, or a mapping
-        "epsilon" and "delta": the total that each party spends in ``max_rounds`` rounds, for any
+        "epsilon" and "delta": the total that each party spends in ``max_iter`` rounds, for any
         one of its rows. "bound": the largest length of x_m (default 4). "mechanism": "row", or
         "paper" to reproduce the published noise, which protects nothing. Labels and weights are
         not covered: every party learns them.
@@ -52,7 +52,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         Each owner's file (`vertikal.privacy.budget.BudgetFile`); a job beyond it is refused there.
     masking : "pads", "trees" or None
         None sends each party's numbers in the clear, as the paper does.
-    tolerance, max_rounds
+    tol, max_iter
         When training stops; with privacy it runs all rounds, which is when the budget is spent.
         "auto" is 200 rounds, and with privacy one: its noise grows with the root of their number.
     timeout, random_state, verbose, class_weight
@@ -65,7 +65,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     privacy_spent_ : by party and round, (ε, δ) so far: tight, and by the paper's composition
     assumptions_ : by party, which items of the convergence proof's assumption hold
     report_ : seconds and bytes; with privacy also what each release has cost
-    ledger_, shards_, penalty_, rho_, n_iter_, objective_, columns_, settings_
+    ledger_, shards_, alpha_, rho_, n_iter_, objective_, columns_, settings_
 
     Examples
     --------
@@ -85,19 +85,19 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         loss: str = "logistic",
         regulariser: str = "l2",
         l1_ratio: float = 0.5,
-        penalty: float | Literal["auto"] = "auto",
+        alpha: float | Literal["auto"] = "auto",
         rho: float | Literal["auto"] = "auto",
         averaging: bool = True,
         fit_intercept: bool = True,
         kernel: str | None = None,
         bandwidth: float | Literal["median"] = "median",
-        n_directions: int = 512,
+        n_components: int = 512,
         scale: str | None = None,
         privacy: Mapping[str, Any] | None = None,
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
-        tolerance: float = 1e-3,
-        max_rounds: int | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -109,19 +109,19 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
             loss=loss,
             regulariser=regulariser,
             l1_ratio=l1_ratio,
-            penalty=penalty,
+            alpha=alpha,
             rho=rho,
             averaging=averaging,
             fit_intercept=fit_intercept,
             kernel=kernel,
             bandwidth=bandwidth,
-            n_directions=n_directions,
+            n_components=n_components,
             scale=scale,
             privacy=privacy,
             budget_files=budget_files,
             masking=masking,
-            tolerance=tolerance,
-            max_rounds=max_rounds,
+            tol=tol,
+            max_iter=max_iter,
             timeout=timeout,
             random_state=random_state,
             verbose=verbose,
@@ -155,19 +155,19 @@ class ADMMRegressor(RegressorMixin, SharingEstimator):
         loss: str = "square",
         regulariser: str = "l2",
         l1_ratio: float = 0.5,
-        penalty: float | Literal["auto"] = "auto",
+        alpha: float | Literal["auto"] = "auto",
         rho: float | Literal["auto"] = "auto",
         averaging: bool = True,
         fit_intercept: bool = True,
         kernel: str | None = None,
         bandwidth: float | Literal["median"] = "median",
-        n_directions: int = 512,
+        n_components: int = 512,
         scale: str | None = None,
         privacy: Mapping[str, Any] | None = None,
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
-        tolerance: float = 1e-3,
-        max_rounds: int | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -178,19 +178,19 @@ class ADMMRegressor(RegressorMixin, SharingEstimator):
             loss=loss,
             regulariser=regulariser,
             l1_ratio=l1_ratio,
-            penalty=penalty,
+            alpha=alpha,
             rho=rho,
             averaging=averaging,
             fit_intercept=fit_intercept,
             kernel=kernel,
             bandwidth=bandwidth,
-            n_directions=n_directions,
+            n_components=n_components,
             scale=scale,
             privacy=privacy,
             budget_files=budget_files,
             masking=masking,
-            tolerance=tolerance,
-            max_rounds=max_rounds,
+            tol=tol,
+            max_iter=max_iter,
             timeout=timeout,
             random_state=random_state,
             verbose=verbose,

@@ -42,10 +42,10 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
 
     Parameters
     ----------
-    parties, label_parties, kernel, bandwidth, n_directions, feature_map, scale, ring_bits
+    parties, label_parties, kernel, bandwidth, n_components, feature_map, scale, ring_bits
         As for `FDSKLClassifier`; so are disclosure, helper, dealer, hidden_bits, max_passes,
-        masking, directions, memory, tolerance, max_iterations, timeout, random_state and verbose.
-    penalty : number or "auto"
+        masking, directions, cache_size, tol, max_iter, timeout, random_state and verbose.
+    alpha : number or "auto"
         λ of mean l + λ/2 ‖f‖². "auto" is half the loss's largest curvature over the number of
         rows of the smaller class: 1 over it for the squared hinge loss.
     loss : "squared_hinge", "square" or "logistic"
@@ -74,7 +74,7 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
 
     Attributes
     ----------
-    classes_, ledger_, report_, shards_, bandwidth_, penalty_, n_iter_, objective_, columns_ and
+    classes_, ledger_, report_, shards_, bandwidth_, alpha_, n_iter_, objective_, columns_ and
     settings_ are as for `FDSKLClassifier`.
     pairs_ : which pairs the exact solver summed over, in words
     calibration_ : slope and intercept that turn f into log-odds
@@ -102,8 +102,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
         bandwidth: float | Literal["median", "mean"] = "median",
-        n_directions: int = 2048,
-        penalty: float | Literal["auto"] = "auto",
+        n_components: int = 2048,
+        alpha: float | Literal["auto"] = "auto",
         loss: str = "squared_hinge",
         solver: str = "exact",
         step_size: float | Literal["auto"] = "auto",
@@ -125,9 +125,9 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         schedule: str = "async",
         max_staleness: int = 256,
         allow_missing: bool = False,
-        memory: int | str | None = None,
-        tolerance: float = 1e-3,
-        max_iterations: int = 200,
+        cache_size: int | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -139,8 +139,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
             label_parties=label_parties,
             kernel=kernel,
             bandwidth=bandwidth,
-            n_directions=n_directions,
-            penalty=penalty,
+            n_components=n_components,
+            alpha=alpha,
             loss=loss,
             solver=solver,
             step_size=step_size,
@@ -162,9 +162,9 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
             schedule=schedule,
             max_staleness=max_staleness,
             allow_missing=allow_missing,
-            memory=memory,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
             timeout=timeout,
             random_state=random_state,
             verbose=verbose,

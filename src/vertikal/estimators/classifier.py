@@ -27,27 +27,27 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         σ of exp(−‖x−x'‖²/2σ²). "median" takes σ² = half the median squared distance of a sample of
         pairs of rows, found by a secure sum; "mean" half their mean, for which the label party sees
         no distance but that.
-    n_directions : int
+    n_components : int
         D, the number of random features.
-    penalty : number or "auto"
+    alpha : number or "auto"
         λ of (1/n) Σ L + λ/2 ‖f‖². "auto" is 0.1/n, what C = 10 means to `SVC`
         and `LogisticRegression`.
     loss : "logistic", "square" or "smooth_hinge"
     solver : "exact" or "dsg"
-        "exact" solves the regularised problem on the drawn features to ``tolerance``; "dsg" is the
+        "exact" solves the regularised problem on the drawn features to ``tol``; "dsg" is the
         paper's doubly stochastic gradient.
     step_size, steps, samples, features, precondition
         For "dsg": γ, the number of steps (default: each direction once), rows and directions per
         step (1 and 1 are the paper's rule), and whether a block's update is divided by its
         covariance.
     feature_map : "fourier" or "landmarks"
-        Random Fourier features, or Nyström's method with ``n_directions`` training rows as
+        Random Fourier features, or Nyström's method with ``n_components`` training rows as
         landmarks (Gaussian kernel only): a lower error for the same number, and another disclosure.
     disclosure : "open", "values" or "sealed"
         Who sees the features: "open" shows the summed phases to the label party that owns them;
         "values" shows nobody a phase or a feature, and the label party only f on the training rows
         and the summed gradient in each pass; "sealed" opens nothing but predictions (square loss,
-        one label party, ``max_iterations`` steps of fixed size).
+        one label party, ``max_iter`` steps of fixed size).
     helper, dealer : names, or None
         For "values" and "sealed": two parties without labels, by default the first and the last of
         them. A dealer that is not one of the parties takes part without columns.
@@ -74,9 +74,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     max_staleness, allow_missing
         For "async": how many updates of the others a party may miss between reading and writing,
         and whether the others may finish without a label party that vanishes.
-    memory : bytes, a text like "2GB", or None
+    cache_size : bytes, a text like "2GB", or None
         How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
-    tolerance, max_iterations
+    tol, max_iter
         When the exact solver stops; sealed, how many steps it takes.
     timeout : seconds
         How long any party waits for a message of another.
@@ -92,7 +92,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     ledger_ : who received what, how much, and what it can learn from it
     report_ : seconds and bytes by stage and party (`report_.seconds`, `report_.bytes_sent`)
     shards_ : what each party keeps of the model, by name
-    bandwidth_, penalty_, n_iter_, objective_, columns_, settings_
+    bandwidth_, alpha_, n_iter_, objective_, columns_, settings_
 
     Examples
     --------
@@ -111,8 +111,8 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
         bandwidth: float | Literal["median", "mean"] = "median",
-        n_directions: int = 2048,
-        penalty: float | Literal["auto"] = "auto",
+        n_components: int = 2048,
+        alpha: float | Literal["auto"] = "auto",
         loss: str = "logistic",
         solver: str = "exact",
         step_size: float | Literal["auto"] = "auto",
@@ -134,9 +134,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         schedule: str = "sync",
         max_staleness: int = 256,
         allow_missing: bool = False,
-        memory: int | str | None = None,
-        tolerance: float = 1e-3,
-        max_iterations: int = 200,
+        cache_size: int | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -147,8 +147,8 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
             label_parties=label_parties,
             kernel=kernel,
             bandwidth=bandwidth,
-            n_directions=n_directions,
-            penalty=penalty,
+            n_components=n_components,
+            alpha=alpha,
             loss=loss,
             solver=solver,
             step_size=step_size,
@@ -170,9 +170,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
             schedule=schedule,
             max_staleness=max_staleness,
             allow_missing=allow_missing,
-            memory=memory,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
+            cache_size=cache_size,
+            tol=tol,
+            max_iter=max_iter,
             timeout=timeout,
             random_state=random_state,
             verbose=verbose,

@@ -39,8 +39,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         label_parties: int | str | list[str] | tuple[str, ...] | None = None,
         kernel: str = "gaussian",
         bandwidth: float | Literal["median", "mean"] = "median",
-        n_directions: int = 2048,
-        penalty: float | Literal["auto"] = "auto",
+        n_components: int = 2048,
+        alpha: float | Literal["auto"] = "auto",
         loss: str = "logistic",
         solver: str = "exact",
         step_size: float | Literal["auto"] = "auto",
@@ -62,9 +62,9 @@ class FederatedKernelEstimator(FederatedEstimator):
         schedule: str = "sync",
         max_staleness: int = 256,
         allow_missing: bool = False,
-        memory: int | str | None = None,
-        tolerance: float = 1e-3,
-        max_iterations: int = 200,
+        cache_size: int | str | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -73,8 +73,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.label_parties = label_parties
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.n_directions = n_directions
-        self.penalty = penalty
+        self.n_components = n_components
+        self.alpha = alpha
         self.loss = loss
         self.solver = solver
         self.step_size = step_size
@@ -96,9 +96,9 @@ class FederatedKernelEstimator(FederatedEstimator):
         self.schedule = schedule
         self.max_staleness = max_staleness
         self.allow_missing = allow_missing
-        self.memory = memory
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
+        self.cache_size = cache_size
+        self.tol = tol
+        self.max_iter = max_iter
         self.timeout = timeout
         self.random_state = random_state
         self.verbose = verbose
@@ -146,7 +146,7 @@ class FederatedKernelEstimator(FederatedEstimator):
                 stacklevel=4,
             )
         self.bandwidth_ = leader.bandwidth
-        self.penalty_ = leader.training.penalty
+        self.alpha_ = leader.training.penalty
         self.objective_ = list(leader.training.objective)
         self.n_iter_ = leader.training.iterations
 
@@ -155,12 +155,12 @@ class FederatedKernelEstimator(FederatedEstimator):
         most = settings.iterations(rows)
         if training.converged or training.iterations < most:
             return
-        limit = "max_iterations"
-        if most < settings.max_iterations:
-            limit = "max_passes (which opens more), n_directions, the number of rows"
+        limit = "max_iter"
+        if most < settings.max_iter:
+            limit = "max_passes (which opens more), n_components, the number of rows"
         warnings.warn(
             f"not converged to tolerance {settings.stopping():g} in {self.n_iter_} iterations; "
-            f"raise {limit}, tolerance or penalty",
+            f"raise {limit}, tol or alpha",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -219,7 +219,7 @@ class FederatedKernelEstimator(FederatedEstimator):
             {
                 "feature_map": self.feature_map,
                 "ring_bits": plain(self.ring_bits),
-                "memory": plain(self.memory),
+                "cache_size": plain(self.cache_size),
             }
         )
         return self._settings_type(
@@ -227,8 +227,8 @@ class FederatedKernelEstimator(FederatedEstimator):
             label_parties=label_parties,
             kernel=self.kernel,
             bandwidth=plain(self.bandwidth),
-            n_directions=plain(self.n_directions),
-            penalty=plain(self.penalty),
+            n_components=plain(self.n_components),
+            alpha=plain(self.alpha),
             loss=self.loss,
             solver=self.solver,
             step_size=plain(self.step_size),
@@ -249,9 +249,9 @@ class FederatedKernelEstimator(FederatedEstimator):
             schedule=self.schedule,
             max_staleness=plain(self.max_staleness),
             allow_missing=bool(self.allow_missing),
-            memory=written["memory"],
-            tolerance=plain(self.tolerance),
-            max_iterations=plain(self.max_iterations),
+            cache_size=written["cache_size"],
+            tol=plain(self.tol),
+            max_iter=plain(self.max_iter),
             outputs=outputs,
             regression=self._regression,
             seed=seed,

@@ -52,16 +52,16 @@ def _ratings(X: Any, users: int) -> Array:
 class CFKOMDRecommender(BaseEstimator):
     """CF-KOMD: a kernel recommender on all users' ratings in one place; FedCFK's twin.
 
-    ``penalty`` is λ of each user's programme. After `fit` on X (users, items) of zeros and ones:
+    ``alpha`` is λ of each user's programme. After `fit` on X (users, items) of zeros and ones:
     `scores(users)`, and `recommend(user, n)`, the n best items that the user has not rated. To a
     user without ratings it recommends what most others have rated.
     """
 
     _fewest_users = 1
 
-    def __init__(self, *, penalty: float = 0.1, tolerance: float = 1e-6) -> None:
-        self.penalty = penalty
-        self.tolerance = tolerance
+    def __init__(self, *, alpha: float = 0.1, tol: float = 1e-6) -> None:
+        self.alpha = alpha
+        self.tol = tol
 
     def fit(self, X: Any, y: Any = None) -> Self:
         ratings = self._keep(X)
@@ -70,8 +70,8 @@ class CFKOMDRecommender(BaseEstimator):
         return self
 
     def _keep(self, X: Any) -> Array:
-        _check("penalty", self.penalty, "a positive number", lambda x: x > 0)
-        _check("tolerance", self.tolerance, "a positive number", lambda x: x > 0)
+        _check("alpha", self.alpha, "a positive number", lambda x: x > 0)
+        _check("tol", self.tol, "a positive number", lambda x: x > 0)
         ratings = _ratings(X, self._fewest_users)
         self.n_users_, self.n_items_ = ratings.shape
         self.positives_ = [np.flatnonzero(row) for row in ratings]
@@ -88,7 +88,7 @@ class CFKOMDRecommender(BaseEstimator):
         check_is_fitted(self, "kernel_")
         numbers = range(self.n_users_) if users is None else users
         chosen = [self._rated_by(user) for user in numbers]
-        return scores(self.kernel_, self.means_, chosen, self.penalty, self.tolerance)
+        return scores(self.kernel_, self.means_, chosen, self.alpha, self.tol)
 
     def recommend(self, user: int, n: int = 10) -> Array:
         """The numbers of the ``n`` best items that the user has not rated, best first."""
@@ -121,7 +121,7 @@ class FedCFKRecommender(CFKOMDRecommender):
         Share of the users that start a round, drawn anew each time.
     dropping : number in [0, 1)
         Share of those that vanish in the midst of a round, at any stage.
-    penalty, tolerance : of each user's programme
+    alpha, tol : of each user's programme
     cover : number
         How many times as large as its own items a user's requests for kernel rows are in all.
     request_share : number in (0, 1]
@@ -144,13 +144,13 @@ class FedCFKRecommender(CFKOMDRecommender):
         rounds: int = 1,
         participation: float = 1.0,
         dropping: float = 0.0,
-        penalty: float = 0.1,
-        tolerance: float = 1e-6,
+        alpha: float = 0.1,
+        tol: float = 1e-6,
         cover: float = 4.0,
         request_share: float = 0.7,
         random_state: Any = None,
     ) -> None:
-        super().__init__(penalty=penalty, tolerance=tolerance)
+        super().__init__(alpha=alpha, tol=tol)
         self.rounds = rounds
         self.participation = participation
         self.dropping = dropping
@@ -216,7 +216,7 @@ class FedCFKRecommender(CFKOMDRecommender):
 
         numbers = iter(range(len(sent), len(sent) + 10_000))
         sent += ask_until_complete(device, requests, lambda asked: self.kernel_[asked], draw)
-        return device.scores(self.means_, self.penalty, self.tolerance)
+        return device.scores(self.means_, self.alpha, self.tol)
 
 
 def may_be_subtracted(sets: list[frozenset[str]], users: int) -> bool:

@@ -40,7 +40,7 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
         distance for "rbf", and 1 otherwise.
     degree, constant : of "polynomial" and, degree only, of the boolean kernels
     coefficients : a_0, a_1, … of "dot_product", Σ a_d ⟨x,z⟩^d
-    C, class_weight, tolerance, max_iterations : as in `SVC`
+    C, class_weight, tol, max_iter : as in `SVC`
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns.
     ring_bits : "auto", 16, 32 or 64
@@ -78,8 +78,8 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
         scale: str | None = None,
         ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
-        tolerance: float = 1e-3,
-        max_iterations: int = -1,
+        tol: float = 1e-3,
+        max_iter: int = -1,
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -96,8 +96,8 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
         self.scale = scale
         self.ring_bits = ring_bits
         self.masking = masking
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
+        self.tol = tol
+        self.max_iter = max_iter
         self.timeout = timeout
         self.random_state = random_state
         self.verbose = verbose
@@ -119,8 +119,8 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
             C=self.C,
             kernel="precomputed",
             class_weight=self.class_weight,
-            tol=self.tolerance,
-            max_iter=self.max_iterations,
+            tol=self.tol,
+            max_iter=self.max_iter,
             break_ties=False,
         ).fit(
             matrix[np.ix_(self._used, self._used)],
@@ -152,7 +152,7 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
 class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
     """Kernel ridge regression on the exact kernel matrix of all parties' columns (SecGram).
 
-    Parameters and attributes are those of `SecureKernelSVC`, with ``penalty`` (α of scikit-learn's
+    Parameters and attributes are those of `SecureKernelSVC`, with ``alpha`` (α of scikit-learn's
     `KernelRidge`) in place of C. The mean of the targets is taken off before and added again.
 
     Examples
@@ -160,7 +160,7 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
     >>> from sklearn.datasets import load_diabetes
     >>> from vertikal import SecureKernelRidge
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = SecureKernelRidge(parties=2, scale="standard", penalty=1.0).fit(X, y)
+    >>> model = SecureKernelRidge(parties=2, scale="standard", alpha=1.0).fit(X, y)
     >>> model.score(X, y) > 0.4
     True
     """
@@ -177,7 +177,7 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
         degree: int = 3,
         constant: float = 1.0,
         coefficients: Sequence[float] = (0.0, 1.0, 1.0),
-        penalty: float = 1.0,
+        alpha: float = 1.0,
         scale: str | None = None,
         ring_bits: int | Literal["auto"] = "auto",
         masking: str = "pads",
@@ -192,7 +192,7 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
         self.degree = degree
         self.constant = constant
         self.coefficients = coefficients
-        self.penalty = penalty
+        self.alpha = alpha
         self.scale = scale
         self.ring_bits = ring_bits
         self.masking = masking
@@ -208,7 +208,7 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
         self.mean_ = float(np.average(y, weights=weights))
         # A row of weight zero is as if it were not there.
         used = np.flatnonzero(weights)
-        ridge = KernelRidge(alpha=self.penalty, kernel="precomputed").fit(
+        ridge = KernelRidge(alpha=self.alpha, kernel="precomputed").fit(
             matrix[np.ix_(used, used)],
             np.asarray(y, np.float64)[used] - self.mean_,
             sample_weight=None if sample_weight is None else weights[used],

@@ -40,19 +40,19 @@ class SharingEstimator(FederatedEstimator):
         loss: str = "logistic",
         regulariser: str = "l2",
         l1_ratio: float = 0.5,
-        penalty: float | Literal["auto"] = "auto",
+        alpha: float | Literal["auto"] = "auto",
         rho: float | Literal["auto"] = "auto",
         averaging: bool = True,
         fit_intercept: bool = True,
         kernel: str | None = None,
         bandwidth: float | Literal["median"] = "median",
-        n_directions: int = 512,
+        n_components: int = 512,
         scale: str | None = None,
         privacy: Mapping[str, Any] | None = None,
         budget_files: Mapping[str, Any] | None = None,
         masking: str | None = "pads",
-        tolerance: float = 1e-3,
-        max_rounds: int | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int | Literal["auto"] = "auto",
         timeout: float = 300.0,
         random_state: Any = None,
         verbose: int | bool | Observer = 0,
@@ -62,19 +62,19 @@ class SharingEstimator(FederatedEstimator):
         self.loss = loss
         self.regulariser = regulariser
         self.l1_ratio = l1_ratio
-        self.penalty = penalty
+        self.alpha = alpha
         self.rho = rho
         self.averaging = averaging
         self.fit_intercept = fit_intercept
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.n_directions = n_directions
+        self.n_components = n_components
         self.scale = scale
         self.privacy = privacy
         self.budget_files = budget_files
         self.masking = masking
-        self.tolerance = tolerance
-        self.max_rounds = max_rounds
+        self.tol = tol
+        self.max_iter = max_iter
         self.timeout = timeout
         self.random_state = random_state
         self.verbose = verbose
@@ -110,7 +110,7 @@ class SharingEstimator(FederatedEstimator):
         self.settings_ = settings
         self.columns_ = assigned
         leader = self.shards_[settings.label_parties[0]]
-        self.penalty_ = leader.penalty
+        self.alpha_ = leader.penalty
         self.rho_ = leader.rho
         self.rounds_ = leader.rounds
         self.objective_ = [entry.objective for entry in leader.rounds]
@@ -121,8 +121,8 @@ class SharingEstimator(FederatedEstimator):
             self.report_ = replace(self.report_, spent=self.privacy_spent_)
         elif not leader.converged:
             warnings.warn(
-                f"not converged to tolerance {settings.tolerance:g} in {self.n_iter_} rounds; "
-                "raise max_rounds, tolerance or penalty, or choose another rho",
+                f"not converged to tolerance {settings.tol:g} in {self.n_iter_} rounds; "
+                "raise max_iter, tol or alpha, or choose another rho",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -160,17 +160,17 @@ class SharingEstimator(FederatedEstimator):
             loss=self.loss,
             regulariser=self.regulariser,
             l1_ratio=plain(self.l1_ratio),
-            penalty=plain(self.penalty),
+            alpha=plain(self.alpha),
             rho=plain(self.rho),
             averaging=plain(self.averaging),
-            intercept=plain(self.fit_intercept),
+            fit_intercept=plain(self.fit_intercept),
             kernel=self.kernel,
             bandwidth=plain(self.bandwidth),
-            n_directions=plain(self.n_directions),
+            n_components=plain(self.n_components),
             scale=self.scale,
             privacy=self._privacy(),
-            tolerance=plain(self.tolerance),
-            max_rounds=plain(self.max_rounds),
+            tol=plain(self.tol),
+            max_iter=plain(self.max_iter),
             outputs=outputs,
             regression=self._regression,
             seed=seed,

@@ -87,7 +87,7 @@ class Fdskl:
         return str(settings.disclosure)
 
     def directions(self, settings: Any) -> int:
-        return int(settings.n_directions)
+        return int(settings.n_components)
 
     def train(
         self, party: Party, settings: Any, budget: BudgetFile | None = None, job: str = ""
@@ -132,7 +132,7 @@ class Fdskl:
             found += [*hidden.values(), PASSES]
         else:
             found += [phases_of(settings), RESUMED]
-            if settings.memory is not None:
+            if settings.cache_size is not None:
                 found.append(REQUESTS)
         if len(settings.label_parties) > 1:
             found += [PARTIAL, PRODUCTS]
@@ -143,7 +143,7 @@ class Fdskl:
         return found
 
     def cost(self, settings: Any, rows: int, columns: int) -> Cost:
-        cells = rows * settings.n_directions
+        cells = rows * settings.n_components
         word = settings.hidden_bits // 8
         owners = settings.label_parties
         passes = 40 if settings.solver == "exact" else 2 * (settings.steps or 32)
@@ -164,7 +164,7 @@ class Fdskl:
                 memory[name] += cells * word
             passes = min(passes, settings.iterations(rows) * 2)
             for name in (*owners, helper, dealer):
-                sent[name] += passes * (rows + settings.n_directions) * word
+                sent[name] += passes * (rows + settings.n_components) * word
         rounds = 4 + (2 * passes if settings.hides or len(owners) > 1 else 0)
         work = float(cells) * (columns + passes)
         return Cost(sent, rounds, memory, work)
@@ -207,7 +207,7 @@ class Admm:
         return "values"
 
     def directions(self, settings: Any) -> int:
-        return int(settings.n_directions) if settings.kernel else 0
+        return int(settings.n_components) if settings.kernel else 0
 
     def train(
         self, party: Party, settings: Any, budget: BudgetFile | None = None, job: str = ""
@@ -240,7 +240,7 @@ class Admm:
         return found if settings.privacy else [*found, PROGRESS]
 
     def cost(self, settings: Any, rows: int, columns: int) -> Cost:
-        width = settings.n_directions if settings.kernel else columns
+        width = settings.n_components if settings.kernel else columns
         rounds = min(settings.most_rounds, 60)
         each = rounds * rows * settings.outputs * 8
         sent = {name: each for name in settings.parties}

@@ -69,7 +69,7 @@ def sealed_steps(
     """Steps for n rows, D directions, λ, a number of iterations, and κ."""
     if iterations > MOST_ITERATIONS:
         raise InputError.of(
-            "max_iterations", f"at most {MOST_ITERATIONS} with disclosure='sealed'", iterations
+            "max_iter", f"at most {MOST_ITERATIONS} with disclosure='sealed'", iterations
         )
     largest = 1 + min(1.0, math.sqrt(2 * _CHANCE / width))  # of ‖φ‖²
     lipschitz = curvature * largest + penalty

@@ -38,7 +38,7 @@ def train_and_predict(factory, settings):
 
 
 def settings_of(**changes):
-    return AdmmSettings(parties=tuple(BLOCKS), label_parties=("bank",), max_rounds=4, **changes)
+    return AdmmSettings(parties=tuple(BLOCKS), label_parties=("bank",), max_iter=4, **changes)
 
 
 @every_mesh

@@ -31,8 +31,8 @@ ONES = np.ones(ROWS)
 
 
 def settings_of(**changes):
-    given = {"parties": tuple(BLOCKS), "label_parties": ("bank",), "max_rounds": 12}
-    return AdmmSettings(**(given | {"penalty": 1.0 / ROWS, "tolerance": 1e-12} | changes))
+    given = {"parties": tuple(BLOCKS), "label_parties": ("bank",), "max_iter": 12}
+    return AdmmSettings(**(given | {"alpha": 1.0 / ROWS, "tol": 1e-12} | changes))
 
 
 def run(settings, masking="pads", weights=ONES, blocks=BLOCKS, targets=SIGNS, tape=None):
@@ -57,8 +57,8 @@ def run(settings, masking="pads", weights=ONES, blocks=BLOCKS, targets=SIGNS, ta
 def written_out(settings):
     matrices, penalised = {}, {}
     for name, block in BLOCKS.items():
-        D = block - block.mean(axis=0) if settings.intercept else block
-        lead = settings.intercept and name == "bank"
+        D = block - block.mean(axis=0) if settings.fit_intercept else block
+        lead = settings.fit_intercept and name == "bank"
         matrices[name] = np.hstack((D, np.ones((ROWS, 1)))) if lead else D
         penalised[name] = np.array([True] * D.shape[1] + [False] * lead)
     return matrices, penalised
@@ -80,7 +80,7 @@ def twin(settings, rho, rounds):
 
 @pytest.mark.parametrize("masking", ["pads", "trees", None])
 @pytest.mark.parametrize(
-    ("averaging", "loss", "intercept"),
+    ("averaging", "loss", "fit_intercept"),
     [
         (True, "logistic", True),
         (False, "logistic", True),
@@ -89,10 +89,10 @@ def twin(settings, rho, rounds):
         (False, "sigmoid", False),
     ],
 )
-def test_every_round_is_the_plain_one(averaging, loss, intercept, masking):
+def test_every_round_is_the_plain_one(averaging, loss, fit_intercept, masking):
     for rounds in (1, 2, 7):
         settings = settings_of(
-            averaging=averaging, loss=loss, intercept=intercept, max_rounds=rounds
+            averaging=averaging, loss=loss, fit_intercept=fit_intercept, max_iter=rounds
         )
         outcome, _ = run(settings, masking)
         shards = outcome.results
@@ -103,7 +103,7 @@ def test_every_round_is_the_plain_one(averaging, loss, intercept, masking):
 
 @pytest.mark.parametrize("averaging", [True, False])
 def test_every_round_reports_residuals_objective_and_v(averaging):
-    settings = settings_of(averaging=averaging, max_rounds=6)
+    settings = settings_of(averaging=averaging, max_iter=6)
     outcome, _ = run(settings)
     rho = outcome.results["bank"].rho
     matrices, penalised = written_out(settings)
@@ -131,9 +131,9 @@ def lyapunov_of(plain, matrices, penalised, rho):
     return total + slope @ slope
 
 
-@pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
-def test_it_stops_when_both_residuals_and_v_are_small(tolerance):
-    outcome, _ = run(settings_of(tolerance=tolerance, max_rounds=500))
+@pytest.mark.parametrize("tol", [1e-1, 1e-3])
+def test_it_stops_when_both_residuals_and_v_are_small(tol):
+    outcome, _ = run(settings_of(tol=tol, max_iter=500))
     rounds = outcome.results["bank"].rounds
     assert outcome.results["bank"].converged
     assert 3 < len(rounds) < 500
@@ -141,9 +141,9 @@ def test_it_stops_when_both_residuals_and_v_are_small(tolerance):
     predictions = sum(
         D @ outcome.results[m].coefficients for m, D in written_out(settings_of())[0].items()
     )
-    assert last.primal <= tolerance * np.linalg.norm(predictions) * 1.01
-    assert last.lyapunov <= tolerance * rounds[1].lyapunov
-    longer, _ = run(settings_of(tolerance=tolerance / 100, max_rounds=500))
+    assert last.primal <= tol * np.linalg.norm(predictions) * 1.01
+    assert last.lyapunov <= tol * rounds[1].lyapunov
+    longer, _ = run(settings_of(tol=tol / 100, max_iter=500))
     assert len(longer.results["bank"].rounds) > len(rounds)
 
 
@@ -160,7 +160,7 @@ def test_the_last_private_step_begins_at_the_exact_contribution(monkeypatch):
     monkeypatch.setattr(admm, "_pull", listening)
     # The bound is so large that neither it nor the cut of the targets plays a part, but for noise.
     private = Privacy(epsilon=5.0, delta=1e-3, bound=1e3)
-    outcome, _ = run(settings_of(privacy=private, max_rounds=1, rho=0.5, intercept=False))
+    outcome, _ = run(settings_of(privacy=private, max_iter=1, rho=0.5, fit_intercept=False))
     for name, block in BLOCKS.items():
         D = block / np.linalg.norm(block, axis=1, keepdims=True)
         c = len(BLOCKS) * 0.5
@@ -208,7 +208,7 @@ def test_contributions_travel_masked_and_in_the_open_only_when_asked():
 
 
 def test_a_round_sends_one_number_per_row_up_and_one_down():
-    outcome, tape = run(settings_of(max_rounds=5))
+    outcome, tape = run(settings_of(max_iter=5))
     up = summed_frames(tape, "sum")
     down = [a for a in tape.arrays("broadcast/shared vector/") if a.shape == (ROWS, 1)]
     assert len(up) == 5 * 2
@@ -229,9 +229,9 @@ PARTS = {
 
 @pytest.mark.parametrize("averaging", [True, False])
 def test_logistic_regression_is_scikit_learns(averaging):
-    model = ADMMClassifier(
-        PARTS, averaging=averaging, penalty=1 / ROWS, tolerance=1e-9, max_rounds=4000
-    ).fit(X, SIGNS)
+    model = ADMMClassifier(PARTS, averaging=averaging, alpha=1 / ROWS, tol=1e-9, max_iter=4000).fit(
+        X, SIGNS
+    )
     expected = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(X, SIGNS)
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-4)
     assert model.rounds_[-1].lyapunov < 1e-9 * model.rounds_[1].lyapunov
@@ -241,7 +241,7 @@ def test_logistic_regression_is_scikit_learns(averaging):
 def test_ridge_is_scikit_learns_dense_and_sparse(form):
     y = X @ GENERATOR.normal(size=X.shape[1]) + GENERATOR.normal(size=ROWS)
     # (1/n) Σ (f − y)²/s² + λ/2 ‖x/s‖²·s²…: in units of the target's deviation, λn/2 is Ridge's α.
-    model = ADMMRegressor(PARTS, penalty=2 / ROWS, tolerance=1e-9, max_rounds=4000)
+    model = ADMMRegressor(PARTS, alpha=2 / ROWS, tol=1e-9, max_iter=4000)
     model.fit(form(X), y)
     expected = Ridge(alpha=1.0).fit(X, y)
     np.testing.assert_allclose(model.predict(form(X)), expected.predict(X), atol=1e-4)
@@ -250,7 +250,7 @@ def test_ridge_is_scikit_learns_dense_and_sparse(form):
 def test_wide_columns_by_the_dual_form():
     wide = GENERATOR.normal(size=(30, 80))
     y = np.where(wide[:, 0] > 0, 1, 0)
-    model = ADMMClassifier(2, penalty=1 / 30, tolerance=1e-8, max_rounds=3000).fit(wide, y)
+    model = ADMMClassifier(2, alpha=1 / 30, tol=1e-8, max_iter=3000).fit(wide, y)
     expected = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(wide, y)
     np.testing.assert_allclose(
         model.decision_function(wide), expected.decision_function(wide), atol=1e-3
@@ -259,10 +259,10 @@ def test_wide_columns_by_the_dual_form():
 
 def test_a_row_of_weight_two_is_that_row_twice():
     weights = np.where(np.arange(ROWS) % 3 == 0, 2.0, 1.0)
-    once, _ = run(settings_of(penalty="auto"), weights=weights)
+    once, _ = run(settings_of(alpha="auto"), weights=weights)
     index = np.repeat(np.arange(ROWS), weights.astype(int))
     twice, _ = run(
-        settings_of(penalty="auto"),
+        settings_of(alpha="auto"),
         weights=np.ones(len(index)),
         blocks={name: block[index] for name, block in BLOCKS.items()},
         targets=SIGNS[index],
@@ -275,21 +275,19 @@ def test_a_row_of_weight_two_is_that_row_twice():
 
 def test_weights_of_many_rows_travel():
     many = np.tile(X, (1700, 1))
-    model = ADMMClassifier(PARTS, class_weight="balanced", tolerance=0.3)
+    model = ADMMClassifier(PARTS, class_weight="balanced", tol=0.3)
     assert model.fit(many, np.tile(SIGNS, 1700)).score(X, SIGNS) > 0.7
 
 
 def test_l1_leaves_coefficients_at_zero():
-    model = ADMMClassifier(PARTS, regulariser="l1", penalty=0.1, max_rounds=500).fit(X, SIGNS)
+    model = ADMMClassifier(PARTS, regulariser="l1", alpha=0.1, max_iter=500).fit(X, SIGNS)
     x = np.concatenate([shard.coefficients[:, 0] for shard in model.shards_.values()])
     assert (x == 0).sum() >= 3
     assert model.score(X, SIGNS) > 0.7
 
 
 def test_the_loss_that_is_not_convex_reaches_a_stationary_point():
-    model = ADMMClassifier(
-        PARTS, loss="sigmoid", penalty=0.01, tolerance=1e-6, max_rounds=5000
-    ).fit(X, SIGNS)
+    model = ADMMClassifier(PARTS, loss="sigmoid", alpha=0.01, tol=1e-6, max_iter=5000).fit(X, SIGNS)
     assert model.rounds_[-1].lyapunov < 1e-6 * model.rounds_[1].lyapunov
     assert all(held["rho"] for held in model.assumptions_.values())
     assert not hasattr(model, "predict_proba")
@@ -301,7 +299,7 @@ def test_the_parallel_form_with_a_small_rho_is_caught():
         {f"p{i}": range(3 * i, 3 * i + 3) for i in range(4)},
         averaging=False,
         rho=1e-3,
-        penalty=1e-6,
+        alpha=1e-6,
     )
     with pytest.raises(InputError, match=r"^rho must be larger, or averaging=True: .* diverge"):
         model.fit(copies, SIGNS)
@@ -317,7 +315,7 @@ def test_the_end_of_the_rounds_is_said():
     from sklearn.exceptions import ConvergenceWarning
 
     with pytest.warns(ConvergenceWarning, match="^not converged to tolerance 1e-12 in 5 rounds"):
-        ADMMClassifier(PARTS, tolerance=1e-12, max_rounds=5).fit(X, SIGNS)
+        ADMMClassifier(PARTS, tol=1e-12, max_iter=5).fit(X, SIGNS)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +325,7 @@ def test_the_end_of_the_rounds_is_said():
         np.array([1.0, 1.0, 1.0]),
         np.array([1.0, np.nan]),
         np.append([1.0, 1.0], -ONES),
-        {"penalty": 1.0, "rho": 1.0},
+        {"alpha": 1.0, "rho": 1.0},
     ],
 )
 def test_wrong_terms_are_refused(monkeypatch, told):

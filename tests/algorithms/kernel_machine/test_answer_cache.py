@@ -60,11 +60,11 @@ def run(keepers, label_parties=("a",), cut=None, **changes):
         **{
             "parties": NAMES,
             "label_parties": label_parties,
-            "n_directions": 48,
+            "n_components": 48,
             "bandwidth": 2.0,
             "disclosure": "values",
             "max_passes": PASSES,
-            "tolerance": 1e-12,
+            "tol": 1e-12,
             "value_bits": 28,
             **changes,
         }

@@ -31,7 +31,7 @@ def settings_of(**changes):
         "parties": NAMES,
         "label_parties": NAMES[:3],
         "solver": "dsg",
-        "n_directions": 96,
+        "n_components": 96,
         "features": 16,
         "samples": 16,
         "steps": 60,

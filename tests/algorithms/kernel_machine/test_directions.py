@@ -14,7 +14,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.data.scaling import Scaling
 
-SETTINGS = FdsklSettings(parties=("a", "b"), label_parties=("a", "b"), n_directions=50, seed=11)
+SETTINGS = FdsklSettings(parties=("a", "b"), label_parties=("a", "b"), n_components=50, seed=11)
 
 
 def make_shard(party="a", **settings):

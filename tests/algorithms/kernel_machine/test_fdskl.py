@@ -37,9 +37,9 @@ PARTIES = {"bank": [4, 0], "shop": [1, 2], "phone": [3, 5]}
 def make(estimator=FDSKLClassifier, **settings):
     given = {
         "parties": PARTIES,
-        "n_directions": 40,
+        "n_components": 40,
         "random_state": 1,
-        "tolerance": 1e-8,
+        "tol": 1e-8,
         "timeout": 20,
     }
     return estimator(**(given | settings))
@@ -108,7 +108,7 @@ def test_exact_is_the_pooled_solution(loss, label_parties):
     features = pooled_features(model, X)
     leader = model.shards_["bank"]
     signs = np.where(Y == 1, 1.0, -1.0)[:, None]
-    best = minimise(features, signs, np.ones(ROWS), loss, model.penalty_, leader.constant)
+    best = minimise(features, signs, np.ones(ROWS), loss, model.alpha_, leader.constant)
     # Several label parties end where fixed point does.
     tolerance = 1e-6 if label_parties == 1 else 1e-4
     np.testing.assert_allclose(pooled_coefficients(model), best, atol=tolerance)
@@ -133,7 +133,7 @@ def test_joint_prediction_is_the_pooled_one(label_parties, masking, solver):
 
 def test_regression_comes_back_in_the_unit_of_the_targets():
     y = 1000 + 50 * X[:, 0] * X[:, 3]
-    model = make(FDSKLRegressor, penalty=1e-3).fit(X, y)
+    model = make(FDSKLRegressor, alpha=1e-3).fit(X, y)
     features = pooled_features(model, X)
     scaled = ((y - y.mean()) / y.std())[:, None]
     best = minimise(features, scaled, np.ones(ROWS), "square", 1e-3, np.zeros(1))
@@ -172,7 +172,7 @@ def run_parties(shape, label_parties):
     settings = FdsklSettings(
         parties=tuple(PARTIES),
         label_parties=label_parties,
-        n_directions=30,
+        n_components=30,
         bandwidth=2.0,
         seed=5,
     )
@@ -220,7 +220,7 @@ def test_no_party_sends_its_own_phases(monkeypatch):
         return Federation(**{**vars(plain), "wrap": lambda mesh: RecordingMesh(mesh, tape)})
 
     monkeypatch.setattr(FederatedKernelEstimator, "_federation", recorded)
-    model = make(solver="dsg", steps=1, n_directions=400).fit(X, Y)
+    model = make(solver="dsg", steps=1, n_components=400).fit(X, Y)
     blocks = blocks_of(model, X)
     for sender in ("shop", "phone"):
         (sent,) = tape.arrays("sum/phases", sender, "bank")
@@ -238,7 +238,7 @@ def test_the_stochastic_solver_learns(precondition):
     model = FDSKLClassifier(
         parties=2,
         solver="dsg",
-        n_directions=256,
+        n_components=256,
         features=32,
         samples=64,
         steps=60,
@@ -259,10 +259,10 @@ def test_the_preconditioned_step_by_hand():
         precondition=True,
         samples=30,
         features=5,
-        n_directions=10,
+        n_components=10,
         step_size=0.4,
         loss="square",
-        penalty=0.01,
+        alpha=0.01,
     ).fit(X, Y)
     rows = batch(model.shards_["bank"], 0, ROWS)
     features = pooled_features(model, X)[rows][:, :5]

@@ -17,12 +17,12 @@ DIRECTIONS = 40
 def fit(**settings):
     given = {
         "parties": 3,
-        "n_directions": DIRECTIONS,
+        "n_components": DIRECTIONS,
         "random_state": 0,
         "bandwidth": 2.0,
         "timeout": 3,
-        "tolerance": 1e-4,
-        "penalty": 0.01,
+        "tol": 1e-4,
+        "alpha": 0.01,
     }
     return FDSKLClassifier(**(given | settings)).fit(X, Y)
 
@@ -32,10 +32,10 @@ def phase_bytes(model):
 
 
 @pytest.mark.parametrize("label_parties", [1, 2, 3])
-@pytest.mark.parametrize("memory", [1, 60 * DIRECTIONS, "5kB"])
-def test_exact_finds_the_same_model(label_parties, memory):
+@pytest.mark.parametrize("cache_size", [1, 60 * DIRECTIONS, "5kB"])
+def test_exact_finds_the_same_model(label_parties, cache_size):
     whole = fit(label_parties=label_parties)
-    limited = fit(label_parties=label_parties, memory=memory)
+    limited = fit(label_parties=label_parties, cache_size=cache_size)
     np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=2e-3)
 
 
@@ -51,12 +51,12 @@ def test_dsg_finds_the_same_model(label_parties, precondition):
         "step_size": 0.3,
     }
     whole = fit(**settings)
-    limited = fit(memory=50 * DIRECTIONS, **settings)
+    limited = fit(cache_size=50 * DIRECTIONS, **settings)
     np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=1e-3)
 
 
 def test_the_feature_parties_pay_for_what_is_not_kept():
-    whole, half = fit(), fit(memory=100 * DIRECTIONS)
+    whole, half = fit(), fit(cache_size=100 * DIRECTIONS)
     passes = half.shards_["party1"].training.passes + 1  # and one for the preconditioner
     rows = phase_bytes(half) / (2 * DIRECTIONS)  # of two senders
     assert rows == pytest.approx(100 + 100 * passes, rel=0.2)
@@ -65,8 +65,8 @@ def test_the_feature_parties_pay_for_what_is_not_kept():
     assert "requests" not in {d.name for d in whole.ledger_.disclosures()}
 
 
-@pytest.mark.parametrize("memory", [1, 70 * DIRECTIONS])
-def test_no_more_than_the_limit_is_kept(monkeypatch, memory):
+@pytest.mark.parametrize("cache_size", [1, 70 * DIRECTIONS])
+def test_no_more_than_the_limit_is_kept(monkeypatch, cache_size):
     kept = []
     gather = phases.PhasePass.gather
 
@@ -77,14 +77,14 @@ def test_no_more_than_the_limit_is_kept(monkeypatch, memory):
         return operator
 
     monkeypatch.setattr(phases.PhasePass, "gather", watched)
-    fit(memory=memory)
+    fit(cache_size=cache_size)
     assert len(kept) == 1
-    assert kept[0] <= memory
-    assert kept[0] > memory - DIRECTIONS
+    assert kept[0] <= cache_size
+    assert kept[0] > cache_size - DIRECTIONS
 
 
 def test_a_limit_that_is_large_enough_changes_nothing():
-    whole, limited = fit(), fit(memory="1MB")
+    whole, limited = fit(), fit(cache_size="1MB")
     np.testing.assert_array_equal(
         whole.shards_["party1"].coefficients, limited.shards_["party1"].coefficients
     )

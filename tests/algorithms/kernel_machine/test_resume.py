@@ -44,7 +44,7 @@ def run(keepers, label_parties=("a",), **changes):
         **{
             "parties": NAMES,
             "label_parties": label_parties,
-            "n_directions": 24,
+            "n_components": 24,
             "bandwidth": 2.0,
             **changes,
         }

@@ -36,12 +36,12 @@ D = 32
 def make(estimator=FDSKLClassifier, **settings):
     given = {
         "parties": PARTIES,
-        "n_directions": D,
+        "n_components": D,
         "bandwidth": 2.0,
-        "penalty": 1e-2,
+        "alpha": 1e-2,
         "loss": "square",
         "disclosure": "sealed",
-        "max_iterations": 60,
+        "max_iter": 60,
         "random_state": 1,
         "timeout": 60,
     }
@@ -65,8 +65,8 @@ def features(shards, columns, X):
     return np.sqrt(2 / D) * np.cos(np.add.reduce(local, dtype=np.uint8) * (2 * np.pi / 256))
 
 
-def steps_of(penalty=1e-2, iterations=60, curvature=2.0, rows=ROWS):
-    return sealed_steps(rows, D, penalty, iterations, curvature, SEALED_BITS)
+def steps_of(alpha=1e-2, iterations=60, curvature=2.0, rows=ROWS):
+    return sealed_steps(rows, D, alpha, iterations, curvature, SEALED_BITS)
 
 
 def test_every_step_is_the_plain_one():
@@ -91,7 +91,7 @@ def test_every_step_is_the_plain_one():
 
 @pytest.mark.parametrize("ring_bits", [8, 16])
 def test_with_enough_steps_it_is_the_ridge(ring_bits):
-    same = {"penalty": 0.05, "max_iterations": 300, "ring_bits": ring_bits}
+    same = {"alpha": 0.05, "max_iter": 300, "ring_bits": ring_bits}
     opened = make(disclosure="open", **same).fit(X, Y)
     model = make(**same).fit(X, Y)
     scale = np.abs(opened.decision_function(NEW)).max()
@@ -101,7 +101,7 @@ def test_with_enough_steps_it_is_the_ridge(ring_bits):
 
 
 def test_weights_several_classes_and_regression():
-    same = {"penalty": 0.05, "max_iterations": 300}
+    same = {"alpha": 0.05, "max_iter": 300}
     weights = GENERATOR.uniform(0.1, 3, ROWS)
     classes = np.digitize(X[:, 0] * X[:, 3], [-0.5, 0.5])
     for estimator, y in ((FDSKLClassifier, classes), (FDSKLRegressor, 50 + 7 * X[:, 0] * X[:, 3])):
@@ -114,8 +114,8 @@ def test_weights_several_classes_and_regression():
 
 
 def test_the_automatic_penalty_does_not_depend_on_weights():
-    model = make(penalty="auto").fit(X, Y, sample_weight=np.full(ROWS, 7.0))
-    assert model.penalty_ == pytest.approx(0.1 / ROWS)
+    model = make(alpha="auto").fit(X, Y, sample_weight=np.full(ROWS, 7.0))
+    assert model.alpha_ == pytest.approx(0.1 / ROWS)
     assert model.score(X, Y) > 0.75
 
 
@@ -210,7 +210,7 @@ def test_predictions_are_opened_to_the_label_party_alone(monkeypatch):
 
 def test_a_dealer_without_columns_and_two_parties():
     parties = {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}
-    model = make(parties=parties, dealer="notary", max_iterations=100).fit(X, Y)
+    model = make(parties=parties, dealer="notary", max_iter=100).fit(X, Y)
     assert model.settings_.assistants() == ("shop", "notary")
     assert roc_auc_score(Y, model.decision_function(X)) > 0.8
 
@@ -224,9 +224,9 @@ def test_a_dealer_without_columns_and_two_parties():
         ({"label_parties": 2}, "label_parties must be one with disclosure='sealed'"),
         ({"bandwidth": "median"}, "bandwidth must be a number or 'mean' with disclosure='sealed'"),
         ({"parties": {"bank": [0], "shop": [1]}}, "needs two parties without labels, a helper"),
-        ({"memory": 1000}, f"memory must be None or at least {ROWS * D * 16} bytes"),
+        ({"cache_size": 1000}, f"cache_size must be None or at least {ROWS * D * 16} bytes"),
         ({"feature_map": "landmarks"}, "feature_map must be 'fourier' with disclosure='sealed'"),
-        ({"max_iterations": 10**5, "penalty": 1e-9}, "disclosure='sealed' cannot hold 120 rows"),
+        ({"max_iter": 10**5, "alpha": 1e-9}, "disclosure='sealed' cannot hold 120 rows"),
     ],
 )
 def test_what_is_refused(settings, said):
@@ -250,17 +250,17 @@ def test_the_mean_distance_is_one_number():
     assert max(e.bytes for e in entries) < 200
 
 
-def pairwise(y, iterations=40, penalty=1e-2):
+def pairwise(y, iterations=40, alpha=1e-2):
     """A sealed fit of the pairwise square loss: its coefficients, and the features."""
     settings = FdsklSettings(
         parties=tuple(PARTIES),
         label_parties=("bank",),
-        n_directions=D,
+        n_components=D,
         bandwidth=2.0,
-        penalty=penalty,
+        alpha=alpha,
         loss="square",
         disclosure="sealed",
-        max_iterations=iterations,
+        max_iter=iterations,
     )
     tables = {
         name: Table(name, tuple(map(str, numbers)), X[:, numbers])

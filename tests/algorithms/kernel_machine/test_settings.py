@@ -39,22 +39,22 @@ REFUSED = [
         for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(
-        ("penalty", value, r"a positive number or 'auto' \(.* / rows\), got ")
+        ("alpha", value, r"a positive number or 'auto' \(.* / rows\), got ")
         for value in (0, -1e-3, float("nan"), "none", False)
     ),
     *(
         ("step_size", value, "a positive number or 'auto', got ")
         for value in (0, -1, float("inf"), "big")
     ),
-    *(("tolerance", value, "a positive number, got ") for value in (0, -1.0, "auto")),
+    *(("tol", value, "a positive number, got ") for value in (0, -1.0, "auto")),
     *(
         (name, value, "a positive whole number, got ")
-        for name in ("n_directions", "samples", "features", "max_iterations", "max_staleness")
+        for name in ("n_components", "samples", "features", "max_iter", "max_staleness")
         for value in (0, -3, 1.5, True, "8", None)
     ),
     ("steps", 0, r"a positive whole number or None \(each direction once\), got 0"),
-    ("memory", 0, "a positive whole number of bytes, or None for no limit, got 0"),
-    ("n_directions", 1, "at least the number of label parties, 2, got 1"),
+    ("cache_size", 0, "a positive whole number of bytes, or None for no limit, got 0"),
+    ("n_components", 1, "at least the number of label parties, 2, got 1"),
 ]
 
 
@@ -67,32 +67,32 @@ def test_a_wrong_setting_is_named(name, value, rest):
 
 
 def test_a_step_that_would_turn_the_sign_is_refused():
-    with pytest.raises(InputError, match=r"^step_size must be below 1 / penalty = 2, got 2.0$"):
-        make(solver="dsg", step_size=2.0, penalty=0.5)
-    make(solver="dsg", step_size=1.9, penalty=0.5)
-    make(solver="exact", step_size=2.0, penalty=0.5)
+    with pytest.raises(InputError, match=r"^step_size must be below 1 / alpha = 2, got 2.0$"):
+        make(solver="dsg", step_size=2.0, alpha=0.5)
+    make(solver="dsg", step_size=1.9, alpha=0.5)
+    make(solver="exact", step_size=2.0, alpha=0.5)
 
 
 def test_all_parties_agree_by_one_digest():
     assert digest(make()) == digest(make())
-    fields = {"kernel": "laplace", "seed": 1, "n_directions": 1000, "label_parties": ("b", "a")}
+    fields = {"kernel": "laplace", "seed": 1, "n_components": 1000, "label_parties": ("b", "a")}
     digests = {digest(make(**{name: value})) for name, value in fields.items()}
     assert len(digests | {digest(make())}) == 5
 
 
 def test_settings_travel_as_json():
-    settings = make(bandwidth=0.5, memory=10**6)
+    settings = make(bandwidth=0.5, cache_size=10**6)
     raw = msgspec.json.encode(settings)
     assert msgspec.json.decode(raw, type=FdsklSettings) == settings
 
 
 @pytest.mark.parametrize(
-    ("memory", "bits", "kept"),
+    ("cache_size", "bits", "kept"),
     [(None, 8, 1000), (10**9, 8, 1000), (51_200, 8, 100), (51_200, 16, 50), (511, 8, 0)],
 )
-def test_cached_rows_by_hand(memory, bits, kept):
+def test_cached_rows_by_hand(cache_size, bits, kept):
     # Two label parties own 512 directions each.
-    settings = make(memory=memory, ring_bits=bits, n_directions=1024)
+    settings = make(cache_size=cache_size, ring_bits=bits, n_components=1024)
     assert settings.cached_rows(1000) == kept
 
 
@@ -111,8 +111,8 @@ def test_landmarks_are_kept_as_four_bytes_each():
         label_parties=("a",),
         feature_map="landmarks",
         ring_bits=16,
-        n_directions=100,
-        memory=4000,
+        n_components=100,
+        cache_size=4000,
     )
     assert settings.cached_rows(50) == 10
 
@@ -134,7 +134,5 @@ def test_landmarks_are_open_only():
     ],
 )
 def test_where_the_solver_stops(hidden, expected):
-    settings = FdsklSettings(
-        parties=("a", "b", "c"), label_parties=("a",), tolerance=1e-4, **hidden
-    )
+    settings = FdsklSettings(parties=("a", "b", "c"), label_parties=("a",), tol=1e-4, **hidden)
     assert settings.stopping() == expected

@@ -20,11 +20,11 @@ def fit(**settings):
 
 def test_shards_come_in_the_order_of_the_parties():
     for _ in range(5):
-        assert list(fit(n_directions=16).shards_) == ["party1", "party2", "party3"]
+        assert list(fit(n_components=16).shards_) == ["party1", "party2", "party3"]
 
 
 def test_only_label_parties_have_coefficients_and_only_their_own():
-    model = fit(n_directions=21, label_parties=["party2", "party3"])
+    model = fit(n_components=21, label_parties=["party2", "party3"])
     assert model.shards_["party1"].coefficients is None
     assert model.shards_["party2"].coefficients.shape == (11, 1)
     assert model.shards_["party3"].coefficients.shape == (10, 1)
@@ -34,7 +34,7 @@ def test_only_label_parties_have_coefficients_and_only_their_own():
 
 def test_a_feature_partys_shard_does_not_grow_with_the_directions():
     sizes = {
-        len(pickle.dumps(fit(n_directions=total, solver="dsg", steps=1).shards_["party2"]))
+        len(pickle.dumps(fit(n_components=total, solver="dsg", steps=1).shards_["party2"]))
         for total in (256, 1024)
     }
     assert max(sizes) - min(sizes) <= 2
@@ -43,7 +43,7 @@ def test_a_feature_partys_shard_does_not_grow_with_the_directions():
 
 @pytest.mark.parametrize("label_parties", [1, 2])
 def test_no_shard_knows_anothers_seed(label_parties):
-    model = fit(n_directions=16, label_parties=label_parties)
+    model = fit(n_components=16, label_parties=label_parties)
     seeds = {name: shard.seed for name, shard in model.shards_.items()}
     assert len(set(seeds.values())) == 3
     for name, shard in model.shards_.items():
@@ -54,14 +54,14 @@ def test_no_shard_knows_anothers_seed(label_parties):
 
 
 def test_a_shard_does_not_show_its_seed():
-    shard = fit(n_directions=16).shards_["party1"]
+    shard = fit(n_components=16).shards_["party1"]
     assert "seed=b" not in repr(shard)
     assert repr(shard.seed) not in repr(shard)
 
 
 def test_each_shard_names_its_own_columns():
     model = FDSKLClassifier(
-        parties={"bank": [5, 0], "shop": [2]}, n_directions=16, random_state=0, scale="standard"
+        parties={"bank": [5, 0], "shop": [2]}, n_components=16, random_state=0, scale="standard"
     ).fit(X, Y)
     assert model.shards_["bank"].columns == ("5", "0")
     assert model.shards_["shop"].columns == ("2",)

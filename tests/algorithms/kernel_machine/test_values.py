@@ -26,10 +26,10 @@ PARTIES = {"bank": [4, 0], "shop": [1, 2], "phone": [3, 5], "post": [6, 7]}
 def make(estimator=FDSKLClassifier, **settings) -> FederatedKernelEstimator:
     given = {
         "parties": PARTIES,
-        "n_directions": 48,
-        "penalty": 1e-2,
+        "n_components": 48,
+        "alpha": 1e-2,
         "random_state": 1,
-        "tolerance": 1e-6,
+        "tol": 1e-6,
         "timeout": 20,
         "max_passes": 400,
         "value_bits": 28,
@@ -141,8 +141,8 @@ def test_roles_are_chosen_or_named(named, expected):
 
 def test_coarse_values_are_enough_to_learn_from():
     """Noise of the helper's in f cancels over the rows: the model is nearly the open one."""
-    opened = make(tolerance=1e-3).fit(X, Y)
-    coarse = make(tolerance=1e-3, disclosure="values", value_bits=8).fit(X, Y)
+    opened = make(tol=1e-3).fit(X, Y)
+    coarse = make(tol=1e-3, disclosure="values", value_bits=8).fit(X, Y)
     f, g = opened.decision_function(NEW), coarse.decision_function(NEW)
     assert np.corrcoef(f, g)[0, 1] > 0.995
     assert "of 8 bits each" in next(
@@ -178,7 +178,10 @@ def test_named_roles_do_not_change_the_model():
         ),
         ({"solver": "dsg", "samples": 201}, "rows must be at least 201 with disclosure='values'"),
         ({"solver": "dsg", "precondition": True}, "precondition must be False with"),
-        ({"memory": 1000}, "memory must be None or at least 76800 bytes with disclosure='values'"),
+        (
+            {"cache_size": 1000},
+            "cache_size must be None or at least 76800 bytes with disclosure='values'",
+        ),
         ({"dealer": ""}, "dealer must be named by texts of 1 to"),
         ({"dealer": 7}, "dealer must be named by texts of 1 to"),
     ],
@@ -190,7 +193,7 @@ def test_what_is_refused(settings, said):
 
 
 def test_enough_memory_is_enough():
-    model = make(disclosure="values", memory=76800).fit(X, Y)
+    model = make(disclosure="values", cache_size=76800).fit(X, Y)
     assert model.n_iter_ > 0
 
 
@@ -210,7 +213,7 @@ def test_two_parties_with_a_dealer_that_has_no_columns():
 
 
 def test_the_solver_stops_where_the_agreed_passes_end():
-    model = make(disclosure="values", max_passes=3, tolerance=1e-12)
+    model = make(disclosure="values", max_passes=3, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match=r"in 3 iterations; raise max_passes \(which opens"):
         model.fit(X, Y)
     assert model.n_iter_ == 3
@@ -218,7 +221,7 @@ def test_the_solver_stops_where_the_agreed_passes_end():
         parties=("a", "b", "c"),
         label_parties=("a",),
         disclosure="values",
-        n_directions=100,
+        n_components=100,
         outputs=4,
     )
     assert counted.passes("a") == 25
@@ -250,7 +253,7 @@ def asked(monkeypatch):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"max_passes": 1000, "max_iterations": 1000, "tolerance": 1e-12},
+        {"max_passes": 1000, "max_iter": 1000, "tol": 1e-12},
         {"solver": "dsg", "samples": 128, "features": 20, "steps": 48},
     ],
 )
@@ -308,4 +311,4 @@ def test_predictions_open_the_rows_that_were_asked_for_once():
 def test_no_warning_where_it_converges():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(disclosure="values", tolerance=1e-3).fit(X, Y)
+        make(disclosure="values", tol=1e-3).fit(X, Y)

@@ -18,5 +18,5 @@ def test_sizes(written, size):
 
 @pytest.mark.parametrize("written", ["9" * 400, "9" * 18 + "kb", 2**63, "0.5", "-1", 0, True, 1.5])
 def test_what_is_no_size_is_refused(written):
-    with pytest.raises(InputError, match="memory must be a positive number of bytes below"):
+    with pytest.raises(InputError, match="cache_size must be a positive number of bytes below"):
         parse_bytes(written)

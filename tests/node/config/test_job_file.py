@@ -12,7 +12,7 @@ from vertikal.node.config.job_file import Job
 GOOD = """
 timeout = 5
 [settings]
-n_directions = 32
+n_components = 32
 [parties.bank]
 table = "bank.csv"
 label = "y"
@@ -37,7 +37,7 @@ def load(folder, text):
 def test_a_job_and_its_tables(folder):
     job = Job.load(folder / "job.toml")
     assert (job.names, job.label_parties) == (("bank", "shop"), ("bank",))
-    assert job.program_settings().n_directions == 32
+    assert job.program_settings().n_components == 32
     table, labels = job.read("bank", folder)
     assert (table.columns, table.rows) == (("u",), 3)
     assert labels.targets.ravel().tolist() == [-1, 1, -1]
@@ -46,31 +46,32 @@ def test_a_job_and_its_tables(folder):
 
 
 def test_a_job_names_its_program(folder):
-    job = load(folder, 'algorithm = "avfkam"\n' + GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
+    more = GOOD.replace("n_comp", "validation = 0.2\nn_comp")
+    job = load(folder, 'algorithm = "avfkam"\n' + more)
     settings = job.program_settings()
     assert isinstance(settings, AvfkamSettings)
     assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
     with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):
-        load(folder, GOOD.replace("n_dir", "validation = 0.2\nn_dir"))
+        load(folder, GOOD.replace("n_comp", "validation = 0.2\nn_comp"))
     with pytest.raises(InputError, match=r"^algorithm must be one of \['admm', .*\], got 'x'"):
         load(folder, 'algorithm = "x"\n' + GOOD)
 
 
 @pytest.mark.parametrize(
-    ("written", "bits", "memory"),
+    ("written", "bits", "cache_size"),
     [
         ("", 8, None),
         ('ring_bits = "auto"', 8, None),
         ("ring_bits = 16", 16, None),
         ('feature_map = "landmarks"', 16, None),
         ('feature_map = "landmarks"\nring_bits = 32', 32, None),
-        ('memory = "2 GB"', 8, 2 * 10**9),
-        ("memory = 5000", 8, 5000),
+        ('cache_size = "2 GB"', 8, 2 * 10**9),
+        ("cache_size = 5000", 8, 5000),
     ],
 )
-def test_bits_and_bytes_as_the_estimators_take_them(folder, written, bits, memory):
-    settings = load(folder, GOOD.replace("n_dir", f"{written}\nn_dir")).program_settings()
-    assert (settings.ring_bits, settings.memory) == (bits, memory)
+def test_bits_and_bytes_as_the_estimators_take_them(folder, written, bits, cache_size):
+    settings = load(folder, GOOD.replace("n_comp", f"{written}\nn_comp")).program_settings()
+    assert (settings.ring_bits, settings.cache_size) == (bits, cache_size)
 
 
 def test_the_digest_is_of_what_all_share(folder):
@@ -86,7 +87,7 @@ def test_a_secret_seed_repeats_a_run(folder):
 
 
 def test_regression_takes_any_numbers(folder):
-    job = load(folder, GOOD.replace("n_dir", "loss = 'square'\nregression = true\nn_dir"))
+    job = load(folder, GOOD.replace("n_comp", "loss = 'square'\nregression = true\nn_comp"))
     (folder / "bank.csv").write_text("u,y\n1,0.5\n2.5,1\n-3,7\n")
     assert job.read("bank", folder)[1].targets.ravel().tolist() == [0.5, 1, 7]
 
@@ -96,12 +97,16 @@ def test_regression_takes_any_numbers(folder):
     [
         ("timeout = 5", "timeout = 0", "timeout must be a positive number"),
         ("timeout = 5", "deadline = 5", "job file 'job.toml'"),
-        ("n_directions = 32", "n_directions = 'x'", "settings: "),
-        ("n_directions = 32", "directionz = 3", "settings must be some of .* 'directionz'"),
-        ("n_directions = 32", "outputs = 3", "settings must be without 'outputs'"),
-        ("n_directions = 32", "kernel = 'x'", "kernel must be one of"),
-        ("n_directions = 32", "memory = 'much'", "memory must be a positive number of bytes"),
-        ("n_directions = 32", "ring_bits = 'few'", "settings: .*ring_bits"),
+        ("n_components = 32", "n_components = 'x'", "settings: "),
+        ("n_components = 32", "directionz = 3", "settings must be some of .* 'directionz'"),
+        ("n_components = 32", "outputs = 3", "settings must be without 'outputs'"),
+        ("n_components = 32", "kernel = 'x'", "kernel must be one of"),
+        (
+            "n_components = 32",
+            "cache_size = 'much'",
+            "cache_size must be a positive number of bytes",
+        ),
+        ("n_components = 32", "ring_bits = 'few'", "settings: .*ring_bits"),
         ('label = "y"', "", "label must be named by one party"),
         ('[parties.shop]\ntable = "shop.csv"', "", "parties must be two at least"),
     ],

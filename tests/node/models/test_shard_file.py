@@ -25,7 +25,7 @@ from vertikal.privacy.ledger import Disclosure, Entry
 
 
 def shard(**changes):
-    settings = FdsklSettings(parties=("a", "b"), label_parties=("a",), n_directions=3)
+    settings = FdsklSettings(parties=("a", "b"), label_parties=("a",), n_components=3)
     scaling = Scaling([0.5, -1.0], [2.0, 1 / 3])
     parts = {
         "coefficients": np.arange(6, dtype=float).reshape(3, 2) / 7,
@@ -67,7 +67,7 @@ def test_what_is_stored_does_not_depend_on_how_long_it_took(tmp_path):
 
 
 def test_every_algorithm_has_its_shards(tmp_path):
-    pairs = AvfkamSettings(parties=("a", "b"), label_parties=("a",), n_directions=3)
+    pairs = AvfkamSettings(parties=("a", "b"), label_parties=("a",), n_components=3)
     linear = AdmmSettings(parties=("a", "b"), label_parties=("a",))
     for sent in (
         replace(shard(coefficient_share=np.array([[2**64 - 1]], np.uint64)), settings=pairs),

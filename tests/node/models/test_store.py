@@ -50,15 +50,15 @@ def trained(kind):
     X = np.random.default_rng(0).normal(size=(60, 4))
     y = (X[:, 0] * X[:, 2] > 0).astype(int)
     if kind == "landmarks":
-        return FDSKLClassifier(2, n_directions=16, feature_map="landmarks").fit(X, y)
+        return FDSKLClassifier(2, n_components=16, feature_map="landmarks").fit(X, y)
     if kind == "fourier":
-        return FDSKLClassifier(2, n_directions=16, kernel="matern", label_parties=2).fit(X, y)
+        return FDSKLClassifier(2, n_components=16, kernel="matern", label_parties=2).fit(X, y)
     if kind == "pairs":
-        return AVFKAMClassifier(2, solver="dsg", label_parties=2, n_directions=16, steps=20).fit(
+        return AVFKAMClassifier(2, solver="dsg", label_parties=2, n_components=16, steps=20).fit(
             X, y
         )
     if kind == "cosines":
-        return ADMMClassifier(2, kernel="gaussian", n_directions=8).fit(X, y)
+        return ADMMClassifier(2, kernel="gaussian", n_components=8).fit(X, y)
     return ADMMClassifier(2).fit(X, y)
 
 

@@ -28,7 +28,7 @@ from vertikal.secure.hidden.hidden_features import HiddenFeatures
 from vertikal.solvers import lbfgs
 
 PASSES = 16
-VALUES = f'disclosure = "values"\nvalue_bits = 20\ntolerance = 1e-12\nmax_passes = {PASSES}'
+VALUES = f'disclosure = "values"\nvalue_bits = 20\ntol = 1e-12\nmax_passes = {PASSES}'
 SEAL = 'disclosure = "sealed"\n' + SEALED.format("square")
 
 
@@ -279,7 +279,7 @@ PRIVATE = """
 algorithm = "admm"
 timeout = 60
 [settings]
-max_rounds = 2
+max_iter = 2
 [settings.privacy]
 epsilon = 2.0
 delta = 1e-5

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("quick_beats")
 def endless(root):
     """A job that runs until somebody ends it."""
     settings = 'disclosure = "open"\nsolver = "dsg"\nsteps = 100000000\nstep_size = 0.001\n'
-    write_job(root, directions=16, settings=settings + "memory = 100")
+    write_job(root, directions=16, settings=settings + "cache_size = 100")
 
 
 def running(world, digest):
@@ -383,7 +383,7 @@ def test_an_owner_reads_what_a_prediction_shows(tmp_path, algorithm, settings, s
     write_job(tmp_path, directions=16, settings=settings, top=f'algorithm = "{algorithm}"')
     if algorithm == "admm":
         path = tmp_path / "lender" / "credit.toml"
-        path.write_text(path.read_text().replace("n_directions = 16\n", ""))
+        path.write_text(path.read_text().replace("n_components = 16\n", ""))
     with trio(tmp_path, ("lender",)) as world:
         number = world.submit().number
         assert said in world["lender"].answer({"command": "show", "number": number})["text"]

@@ -23,11 +23,11 @@ JOB = """
 secret_seed = 4
 timeout = 30
 [settings]
-n_directions = 16
+n_components = 16
 bandwidth = 2.0
 loss = "square"
-max_iterations = 9
-penalty = 0.01
+max_iter = 9
+alpha = 0.01
 disclosure = "{disclosure}"
 value_bits = 28
 dealer = "notary"
@@ -164,7 +164,7 @@ def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
     ("change", "said"),
     [
         ({"rows": ROWS + 1}, "its number of rows is 60, this job's 61"),
-        ({"penalty": 0.02}, r"its settings \(digest\) is"),
+        ({"alpha": 0.02}, r"its settings \(digest\) is"),
     ],
 )
 def test_one_for_another_job_is_refused_and_stays(folder, change, said):

@@ -80,7 +80,7 @@ def attack(X, y, own: int, hidden: np.ndarray, **settings) -> tuple[Score, Score
 def test_values_give_no_column_away_where_phases_give_them_all():
     own, hidden, y = population()
     in_the_open, values = attack(
-        np.hstack((own, hidden)), y, 4, hidden, n_directions=256, bandwidth=4.0
+        np.hstack((own, hidden)), y, 4, hidden, n_components=256, bandwidth=4.0
     )
     assert in_the_open.almost_exact >= 10
     assert values.almost_exact == 0
@@ -122,9 +122,7 @@ def test_a9a_seen_by_a_bank_that_holds_the_first_36_columns() -> None:
     with lzma.open(A9A) as file:
         X, y = load_svmlight_file(file, n_features=123)
     X = X.toarray()
-    in_the_open, values = attack(
-        X, y, 36, X[:, 36:], n_directions=1024, bandwidth=5.0, penalty=1e-5
-    )
+    in_the_open, values = attack(X, y, 36, X[:, 36:], n_components=1024, bandwidth=5.0, alpha=1e-5)
     assert in_the_open.almost_exact >= 20
     assert values.almost_exact == 0
     # Measured: 5 of 87.

@@ -90,7 +90,7 @@ class CentralNode:
         """Small primal and dual residual, and V^t fallen, all by the tolerance."""
         if len(self.rounds) < 3:
             return False
-        last, tolerance = self.rounds[-1], self._settings.tolerance
+        last, tolerance = self.rounds[-1], self._settings.tol
         return (
             last.primal <= tolerance * max(size, 1e-300)
             and last.dual <= tolerance * max(self._norm(self.y), 1e-300)

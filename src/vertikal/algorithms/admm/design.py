@@ -74,7 +74,7 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
     privacy: a mean depends on every row.
     """
     scaling = learn_scaling(party.table, settings.scale)
-    if settings.intercept and settings.kernel is None and settings.privacy is None:
+    if settings.fit_intercept and settings.kernel is None and settings.privacy is None:
         values = party.table.block(slice(0, party.table.rows))
         share = np.ones(party.table.rows) if weights is None else weights
         centre = np.asarray(values.T @ (share / share.sum())).ravel()
@@ -84,11 +84,11 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
         bandwidth = _own_bandwidth(party.table, settings, scaling)
     return Features(
         scaling,
-        settings.intercept and party.leads,
+        settings.fit_intercept and party.leads,
         settings.privacy is not None,
         settings.kernel,
         bandwidth,
-        settings.n_directions if settings.kernel else 0,
+        settings.n_components if settings.kernel else 0,
         party.secret("admm features"),
     )
 

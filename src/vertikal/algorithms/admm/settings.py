@@ -47,24 +47,24 @@ class Privacy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """ADMM sharing's parameters, named as the estimators name them, but for `intercept`."""
+    """ADMM sharing's parameters, named as the estimators name them."""
 
     parties: tuple[str, ...]
     label_parties: tuple[str, ...]
     loss: str = "logistic"
     regulariser: str = "l2"
     l1_ratio: float = 0.5
-    penalty: float | Literal["auto"] = "auto"
+    alpha: float | Literal["auto"] = "auto"
     rho: float | Literal["auto"] = "auto"
     averaging: bool = True
-    intercept: bool = True
+    fit_intercept: bool = True
     kernel: str | None = None
     bandwidth: float | Literal["median"] = "median"
-    n_directions: int = 512
+    n_components: int = 512
     scale: str | None = None
     privacy: Privacy | None = None
-    tolerance: float = 1e-3
-    max_rounds: int | Literal["auto"] = "auto"
+    tol: float = 1e-3
+    max_iter: int | Literal["auto"] = "auto"
     outputs: int = 1
     regression: bool = False
     seed: int = 0
@@ -74,14 +74,14 @@ class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
         _one_of("regulariser", self.regulariser, REGULARISERS)
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("scale", self.scale, SCALES)
-        _positive("penalty", self.penalty, "auto")
+        _positive("alpha", self.alpha, "auto")
         _positive("rho", self.rho, "auto")
         _positive("bandwidth", self.bandwidth, "median")
-        _positive("tolerance", self.tolerance)
+        _positive("tol", self.tol)
         if not _is_number(self.l1_ratio) or not 0 <= self.l1_ratio <= 1:
             raise InputError.of("l1_ratio", "a number from 0 to 1", self.l1_ratio)
-        _count("n_directions", self.n_directions)
-        _count("max_rounds", self.max_rounds, "auto")
+        _count("n_components", self.n_components)
+        _count("max_iter", self.max_iter, "auto")
         if self.privacy is not None:
             if self.regulariser != "l2":
                 raise InputError.of(
@@ -101,9 +101,9 @@ class AdmmSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_rounds(self) -> int:
-        """``max_rounds``; automatic is 200, and with privacy one release."""
-        if isinstance(self.max_rounds, int):
-            return self.max_rounds
+        """``max_iter``; automatic is 200, and with privacy one release."""
+        if isinstance(self.max_iter, int):
+            return self.max_iter
         return _ROUNDS if self.privacy is None else _RELEASES
 
     @property

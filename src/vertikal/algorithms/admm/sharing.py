@@ -236,7 +236,7 @@ def _agree_on_terms(party: Party, settings: AdmmSettings, labels: Labels | None)
     answer: Array | None = None
     if party.leads and labels is not None:
         mass = float(labels.weights.sum())
-        given = settings.penalty
+        given = settings.alpha
         penalty = automatic_penalty(labels.weights) if given == "auto" else float(given)
         weights = labels.weights[: 0 if bool((labels.weights == 1).all()) else None]
         answer = np.concatenate(([penalty * mass, rho_of(settings)], weights))

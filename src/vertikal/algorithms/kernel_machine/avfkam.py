@@ -98,8 +98,8 @@ def held_out(labels: Labels, settings: AvfkamSettings) -> Array:
 
 def penalty_of(settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> float:
     """λ, as given, or half the loss's curvature over the (weighted) rows of the smaller class."""
-    if settings.penalty != "auto":
-        return settings.penalty
+    if settings.alpha != "auto":
+        return settings.alpha
     positive = labels.targets[:, 0] > 0
     fewest = min(labels.weights[positive].sum(), labels.weights[~positive].sum())
     return loss.curvature_bound / 2 / float(fewest)

@@ -39,10 +39,10 @@ class AvfkamSettings(FdsklSettings, frozen=True, kw_only=True, tag="avfkam"):
         # Who is asked for batches sees which rows come from the smaller class.
         if self.solver == "dsg" and self.cached_rows(rows) < rows:
             raise InputError.of(
-                "memory",
+                "cache_size",
                 f"enough for all {rows} rows with solver='dsg': batches of pairs, asked for again, "
                 "show the labels",
-                self.memory,
+                self.cache_size,
             )
 
     def _check_loss(self) -> None:

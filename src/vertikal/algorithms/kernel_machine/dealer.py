@@ -19,7 +19,7 @@ from vertikal.ring.integers import Ring
 def prepare(preparing: Preparing, settings: FdsklSettings, rows: int) -> None:
     """Run the dealer's part of a training run on ``rows`` rows, alone."""
     (owner,) = settings.label_parties
-    width, dtype = settings.n_directions, Ring(settings.ring_bits).dtype
+    width, dtype = settings.n_components, Ring(settings.ring_bits).dtype
     if not settings.seals:
         hidden = preparing.hidden(block_of(settings, owner, rows, training=True))
         for block in blocks_of(slice(0, rows), width):

@@ -111,7 +111,7 @@ def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
 
 def penalty_of(settings: FdsklSettings, labels: Labels) -> float:
     """λ, as given or automatic."""
-    return automatic_penalty(labels.weights) if settings.penalty == "auto" else settings.penalty
+    return automatic_penalty(labels.weights) if settings.alpha == "auto" else settings.alpha
 
 
 def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:

@@ -46,7 +46,7 @@ def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
     kept = settings.cached_rows(rows)
     if settings.asynchronous and kept < rows:
         raise InputError.of(
-            "memory", f"enough for all {rows:,} rows with schedule='async'", settings.memory
+            "cache_size", f"enough for all {rows:,} rows with schedule='async'", settings.cache_size
         )
     serving = settings.hides or kept < rows
     with party.clock.stage("phases", rows):

@@ -54,6 +54,6 @@ def whiten(party: Party, shard: Shard) -> Whitening | None:
                 kernel[where] = phases.own.decode(total, np.float64)
         if mine:
             factor = whitening(
-                kernel, len(chosen) / settings.n_directions, FLOOR[settings.ring_bits]
+                kernel, len(chosen) / settings.n_components, FLOOR[settings.ring_bits]
             )
     return factor

@@ -242,7 +242,7 @@ def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
         Ring(settings.ring_bits),
         drawn.directions,
         drawn.offsets,
-        settings.n_directions,
+        settings.n_components,
         centre=drawn.centre,
     )
     return OwnedBlock(feature_map, drawn.offsets)

@@ -110,12 +110,12 @@ def minimise(
 def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
     """f of the rows, in spans, at the label party; the others take part."""
     settings = shard.settings
-    height = max(16, SPAN_CELLS // settings.n_directions)
+    height = max(16, SPAN_CELLS // settings.n_components)
     for start in range(0, party.table.rows, height):
         span = slice(start, min(start + height, party.table.rows))
         agreed = SealedBlock(
             span.stop - span.start,
-            settings.n_directions,
+            settings.n_components,
             settings.ring_bits,
             settings.outputs,
             forward=1,
@@ -126,7 +126,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
             continue
         share = shard.coefficient_share
         if share is None:  # the dealer carries zeros along
-            share = np.zeros((settings.n_directions, settings.outputs), np.uint64)
+            share = np.zeros((settings.n_components, settings.outputs), np.uint64)
         f = sealed.drop(sealed.forward(share), SEALED_BITS + COEFFICIENT_BITS - VALUE_BITS)
         opened = sealed.reveal(f)
         if opened is not None:
@@ -160,16 +160,16 @@ def train_square(party: Party, shard: Shard, labels: Labels | None) -> Shard:
 
 def penalty_of(settings: FdsklSettings, rows: int) -> float:
     """λ: as given, or 0.1 over the number of rows; weights are the label party's secret."""
-    return 0.1 / rows if settings.penalty == "auto" else float(settings.penalty)
+    return 0.1 / rows if settings.alpha == "auto" else float(settings.alpha)
 
 
 def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedSteps:
     """The public steps of this fit."""
     return sealed_steps(
         rows,
-        settings.n_directions,
+        settings.n_components,
         penalty_of(settings, rows),
-        settings.max_iterations,
+        settings.max_iter,
         residual_map.curvature,
         SEALED_BITS,
     )
@@ -181,7 +181,7 @@ def training_block(
     """What the roles agree on for this fit."""
     return SealedBlock(
         rows,
-        settings.n_directions,
+        settings.n_components,
         settings.ring_bits,
         settings.outputs,
         forward=steps.iterations,

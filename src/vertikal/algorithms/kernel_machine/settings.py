@@ -44,8 +44,8 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
     label_parties: tuple[str, ...]
     kernel: str = "gaussian"
     bandwidth: float | Literal["median", "mean"] = "median"
-    n_directions: int = 2048
-    penalty: float | Literal["auto"] = "auto"
+    n_components: int = 2048
+    alpha: float | Literal["auto"] = "auto"
     loss: str = "logistic"
     solver: str = "exact"
     step_size: float | Literal["auto"] = "auto"
@@ -66,9 +66,9 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
     schedule: str = "sync"
     max_staleness: int = 256
     allow_missing: bool = False
-    memory: int | None = None
-    tolerance: float = 1e-3
-    max_iterations: int = 200
+    cache_size: int | None = None
+    tol: float = 1e-3
+    max_iter: int = 200
     outputs: int = 1
     regression: bool = False
     seed: int = 0
@@ -90,23 +90,21 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         if self.bandwidth != "mean":
             words = "a positive number, 'median' or 'mean'"
             _number("bandwidth", self.bandwidth, words, _positive, "median")
-        _number(
-            "penalty", self.penalty, "a positive number or 'auto' (0.1 / rows)", _positive, "auto"
-        )
+        _number("alpha", self.alpha, "a positive number or 'auto' (0.1 / rows)", _positive, "auto")
         _number("step_size", self.step_size, "a positive number or 'auto'", _positive, "auto")
-        _number("tolerance", self.tolerance, "a positive number", _positive)
+        _number("tol", self.tol, "a positive number", _positive)
         for name, count in (
-            ("n_directions", self.n_directions),
+            ("n_components", self.n_components),
             ("samples", self.samples),
             ("features", self.features),
-            ("max_iterations", self.max_iterations),
+            ("max_iter", self.max_iter),
             ("max_staleness", self.max_staleness),
         ):
             _whole(name, count)
         if self.steps is not None:
             _whole("steps", self.steps, " or None (each direction once)")
-        if self.memory is not None:
-            _whole("memory", self.memory, " of bytes, or None for no limit")
+        if self.cache_size is not None:
+            _whole("cache_size", self.cache_size, " of bytes, or None for no limit")
         if self.feature_map == "landmarks":
             if self.kernel != "gaussian":
                 raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
@@ -114,20 +112,20 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
                 raise InputError.of(
                     "ring_bits", f"one of {LANDMARK_BITS} for landmarks", self.ring_bits
                 )
-        if self.n_directions < len(self.label_parties):
+        if self.n_components < len(self.label_parties):
             raise InputError.of(
-                "n_directions",
+                "n_components",
                 f"at least the number of label parties, {len(self.label_parties)}",
-                self.n_directions,
+                self.n_components,
             )
         if (
             self.solver == "dsg"
             and self.step_size != "auto"
-            and self.penalty != "auto"
-            and self.step_size * self.penalty >= 1
+            and self.alpha != "auto"
+            and self.step_size * self.alpha >= 1
         ):
             raise InputError.of(
-                "step_size", f"below 1 / penalty = {1 / self.penalty:g}", self.step_size
+                "step_size", f"below 1 / alpha = {1 / self.alpha:g}", self.step_size
             )
 
         _whole("value_bits", self.value_bits)
@@ -256,10 +254,10 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         twentieth is left for answers that a crash may lose; one gradient comes before the first.
         """
         if not self.hides or self.seals:
-            return self.max_iterations
+            return self.max_iter
         fewest = min(self.passes(owner) for owner in self.label_parties)
         gradients = int(rows * GRADIENTS_PER_ROW) // self.outputs
-        return max(1, min(self.max_iterations, fewest // self.outputs, gradients - 1))
+        return max(1, min(self.max_iter, fewest // self.outputs, gradients - 1))
 
     def stopping(self) -> float:
         """The exact solver's tolerance; hidden in 32 bits, gradients are good to about 1 %.
@@ -267,24 +265,24 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         With noisy values the last digits only cost passes, each of which opens more.
         """
         if self.hides and self.hidden_bits == 32:
-            return max(self.tolerance, COARSE_TOLERANCE)
+            return max(self.tol, COARSE_TOLERANCE)
         if self.disclosure == "values" and self.value_bits < PRECISE_VALUE_BITS:
-            return max(self.tolerance, NOISY_TOLERANCE)
-        return self.tolerance
+            return max(self.tol, NOISY_TOLERANCE)
+        return self.tol
 
     def widths(self) -> dict[str, int]:
         """How many directions each label party owns: D cut as evenly as possible."""
-        share, rest = divmod(self.n_directions, len(self.label_parties))
+        share, rest = divmod(self.n_components, len(self.label_parties))
         return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
 
     def cached_rows(self, rows: int) -> int:
-        """Rows whose phases (hidden: masked halves) a label party can keep within ``memory``."""
-        if self.memory is None:
+        """Rows whose phases (hidden: masked halves) a label party can keep: ``cache_size``."""
+        if self.cache_size is None:
             return rows
         # Landmark features are kept as single-precision kernel values, phases as they came.
         bits = 32 if self.feature_map == "landmarks" else self.ring_bits
         bits = self.kept_bits() if self.hides else bits
-        return min(rows, self.memory // (max(self.widths().values()) * (bits // 8)))
+        return min(rows, self.cache_size // (max(self.widths().values()) * (bits // 8)))
 
     def kept_bits(self) -> int:
         """Bits that a role keeps per row and direction where features are hidden."""
@@ -304,10 +302,10 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         if self.hides and self.cached_rows(rows) < rows:
             needed = rows * max(self.widths().values()) * self.kept_bits() // 8
             raise InputError.of(
-                "memory",
+                "cache_size",
                 f"None or at least {needed} bytes with disclosure={self.disclosure!r}, where "
                 "nothing is asked for again",
-                self.memory,
+                self.cache_size,
             )
 
 

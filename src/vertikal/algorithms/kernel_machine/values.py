@@ -161,7 +161,7 @@ class HiddenPass:
         most = self._passes_left(0 if remembered is None else remembered.opened)
         if own is None:
             return None
-        operator = HiddenOperator(own, self._settings.n_directions, remembered)
+        operator = HiddenOperator(own, self._settings.n_components, remembered)
         operator.most_forward = most
         return operator
 
@@ -220,7 +220,7 @@ class HiddenPass:
     @property
     def operator(self) -> HiddenOperator:
         """Φ of the rows added last, at the label party."""
-        return HiddenOperator(self._hidden[self._party.name], self._settings.n_directions)
+        return HiddenOperator(self._hidden[self._party.name], self._settings.n_components)
 
     def serve(self) -> None:
         """Helper and dealer: take part in products until the label parties have no more."""

@@ -17,8 +17,8 @@ def plainly(written: Mapping[str, Any]) -> dict[str, Any]:
     settings = dict(written)
     if settings.get("ring_bits", "auto") == "auto":
         settings["ring_bits"] = automatic_bits(settings.get("feature_map"))
-    if "memory" in settings:
-        settings["memory"] = parse_bytes(settings["memory"])
+    if "cache_size" in settings:
+        settings["cache_size"] = parse_bytes(settings["cache_size"])
     return settings
 
 
@@ -39,5 +39,5 @@ def parse_bytes(text: object) -> int | None:
         size = float(match[1]) * _UNITS[match[2]] if match else 0
     if not 1 <= size <= MOST_BYTES:
         allowed = "a positive number of bytes below 2^63, a text like '2GB', or None"
-        raise InputError.of("memory", allowed, text)
+        raise InputError.of("cache_size", allowed, text)
     return int(size)

@@ -3,7 +3,7 @@
     algorithm = "fdskl"              # or "avfkam", "admm"
     timeout = 300
     [settings]                       # of the program, most as the estimators' parameters
-    n_directions = 512
+    n_components = 512
     scale = "standard"
     [parties.lender]                 # the order of the parties is the order of the ranks
     table = "lender.csv"

@@ -31,7 +31,7 @@ def make(estimator=AVFKAMClassifier, **settings):
         "label_parties": 3,
         "solver": "dsg",
         "schedule": "async",
-        "n_directions": 192,
+        "n_components": 192,
         "features": 16,
         "samples": 32,
         "steps": 150,
@@ -277,7 +277,7 @@ def test_where_all_vanish_the_first_error_is_raised():
 
 def test_a_step_that_diverges_is_an_error_that_names_it():
     with pytest.raises((InputError, FloatingPointError), match="step_size"):
-        make(FDSKLRegressor, step_size=1e4, penalty=1e-6, steps=400).fit(X, X[:, 0])
+        make(FDSKLRegressor, step_size=1e4, alpha=1e-6, steps=400).fit(X, X[:, 0])
 
 
 def test_a_party_that_is_stuck_beyond_the_deadline_is_named():

@@ -19,7 +19,7 @@ Y = (X[:, 0] * X[:, 1] > 0).astype(int)
 def make(estimator, **settings):
     given = {
         "parties": 2,
-        "n_directions": 128,
+        "n_components": 128,
         "solver": "dsg",
         "random_state": 0,
         "timeout": 10,
@@ -64,9 +64,7 @@ def test_the_automatic_step_suits_regression(precondition, steps):
 @pytest.mark.parametrize("label_parties", [1, 2])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_step_that_diverges_is_an_error_that_names_it(label_parties):
-    model = make(
-        FDSKLRegressor, parties=3, step_size=1e4, penalty=1e-6, label_parties=label_parties
-    )
+    model = make(FDSKLRegressor, parties=3, step_size=1e4, alpha=1e-6, label_parties=label_parties)
     with pytest.raises((InputError, FloatingPointError), match="step_size") as caught:
         model.fit(X, X[:, 0])
     assert "\n" not in str(caught.value)
@@ -75,8 +73,8 @@ def test_a_step_that_diverges_is_an_error_that_names_it(label_parties):
 @pytest.mark.parametrize("estimator", [FDSKLClassifier, FDSKLRegressor])
 def test_a_step_beyond_the_automatic_penalty_is_refused(estimator):
     """1 − γλ must stay positive, also where λ = 'auto' depends on the rows."""
-    with pytest.raises(InputError, match=r"^step_size must be below 1 / penalty = .*, got 1000000"):
-        make(estimator, step_size=1e6, penalty="auto").fit(X, Y)
+    with pytest.raises(InputError, match=r"^step_size must be below 1 / alpha = .*, got 1000000"):
+        make(estimator, step_size=1e6, alpha="auto").fit(X, Y)
 
 
 STEPS = st.lists(

@@ -65,7 +65,7 @@ def test_a_run_in_turns_draws_its_curve_on_the_held_out_rows(label_parties):
         label_parties=label_parties,
         solver="dsg",
         schedule="sync",
-        n_directions=128,
+        n_components=128,
         steps=200,
         features=16,
         validation=0.25,

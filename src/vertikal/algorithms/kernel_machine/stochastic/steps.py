@@ -87,7 +87,7 @@ class Learner:
         self.penalty = penalty
         self.step_size = step_size_of(shard.settings, rule.curvature_bound)
         if self.step_size * penalty >= 1:
-            raise InputError.of("step_size", f"below 1 / penalty = {1 / penalty:g}", self.step_size)
+            raise InputError.of("step_size", f"below 1 / alpha = {1 / penalty:g}", self.step_size)
         self.trace: list[float] = []
         self.moments: list[Moment] = []
         self.staleness: Counter[int] = Counter()
@@ -132,7 +132,7 @@ class Learner:
             change = _by_covariance(batch, columns, change)
         else:
             # One of D/F blocks stands for all: F features estimate the kernel by D/F · Σ φφ.
-            change *= self.settings.n_directions / (columns.stop - columns.start)
+            change *= self.settings.n_components / (columns.stop - columns.start)
         self.trace.append(self.rule.value(f, rows))
         return np.asarray(-self.step_size * change)
 
