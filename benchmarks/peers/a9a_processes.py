@@ -46,7 +46,7 @@ def train(mesh: Mesh, block: Any, y: Any, settings: FdsklSettings) -> Any:
             labels=labels,
             secret=mesh.me.encode().ljust(32),
             job="bench",
-            settings=digest(settings),
+            settings_digest=digest(settings),
             version="1",
         )
         return fdskl.train(party, settings).coefficients

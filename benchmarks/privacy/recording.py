@@ -57,7 +57,7 @@ def numbers_held() -> Iterator[list[Array]]:
 
     def hide(*args: Any) -> Any:
         part = original(*args)
-        if part.owns:
+        if part.is_label_party:
             held.append(part._product._common)
         return part
 

@@ -49,7 +49,7 @@ def aligned(sets: dict[str, list[str]]) -> tuple[dict[str, Alignment], int]:
             labels=None,
             secret=fresh_key(),
             job="benchmark",
-            settings="",
+            settings_digest="",
             version="",
         )
         results[name] = align(party, sets[name])

@@ -53,13 +53,15 @@ def main(root: Path, name: str) -> float:
     settings = job.program_settings()
     with one_blas_thread():
         nobody = Table(name, (), np.zeros((0, 0)))
-        aligned = Party(mesh, nobody, labels=None, settings="", **options)
+        aligned = Party(mesh, nobody, labels=None, settings_digest="", **options)
         rows = align(aligned, source.ids()).rows
         _, prepared = learn(source, file.tables["people"].features, rows=rows)
         labels = None
         if job.parties[name].label:
             labels = labels_of(name, label_column(source, "default", rows), regression=False)
-        party = Party(mesh, prepared.table, labels=labels, settings=digest(settings), **options)
+        party = Party(
+            mesh, prepared.table, labels=labels, settings_digest=digest(settings), **options
+        )
         fdskl.train(party, settings)
     took = time.monotonic() - began
     mesh.stop()

@@ -43,7 +43,7 @@ class Kind:
 
 
 def padded(shape: str, mesh: Mesh, group: tuple[str, ...]) -> SecureSum:
-    keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=1)
+    keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings_digest="s", rows=1)
     return PaddedSum(mesh, keys, group, PURPOSE, shape)
 
 

@@ -14,7 +14,7 @@ from tests.conformance.running import run
 from tests.conformance.sums import SUMS, TAG, Session, every_padded_sum, every_sum, views
 from tests.conformance.uniformity import ENOUGH, THRESHOLD, check_uniform, check_unrelated, p_value
 from vertikal.errors import InputError
-from vertikal.secure.keys.prg import keystream, uniform_words
+from vertikal.secure.keys.prg import keystream, uniform_elements
 
 WIDTHS = ("uint8", "uint16", "uint32", "uint64")
 NAMES = ("bank", "alma", "shop", "clinic", "zoo", "mill", "yard")
@@ -259,10 +259,10 @@ def test_a_pad_used_twice_is_caught(kind, monkeypatch):
 
 
 def test_masks_of_trees_used_twice_are_caught(monkeypatch):
-    def same_masks(key, number, shape, dtype):
-        return uniform_words(key, 0, shape, dtype)
+    def same_masks(key, shape, dtype, *, stream):
+        return uniform_elements(key, shape, dtype, stream=0)
 
-    monkeypatch.setattr("vertikal.secure.sums.two_trees.uniform_words", same_masks)
+    monkeypatch.setattr("vertikal.secure.sums.two_trees.uniform_elements", same_masks)
     with pytest.raises(AssertionError, match=BROKEN):
         check_transcript(SUMS[-1], transcript(SUMS[-1]))
 

@@ -22,6 +22,7 @@ from vertikal.party.party import Party
 from vertikal.privacy.accountant import corollary1, corollary1_round, theorem3_deviation
 from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
 from vertikal.ring.integers import Ring
+from vertikal.secure.lattice_gaussian import fraction_bits_for
 from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
@@ -142,7 +143,7 @@ def test_with_weights_the_scaled_release_moves_by_at_most_2b(seed, lightest, for
 
 def test_a_light_row_gets_more_noise_and_a_row_without_weight_is_not_shown():
     weights = np.array([4.0, 1.0, 0.0, 1e-20])
-    noise = Noise(Privacy(epsilon=1.0, delta=1e-3), 1, 2.0, 0.5, Party.noise_lattice(0.5))
+    noise = Noise(Privacy(epsilon=1.0, delta=1e-3), 1, 2.0, 0.5, fraction_bits_for(0.5))
     contribution = np.repeat([[1.0], [-1.0], [1.0], [1.0]], 20_000, axis=1)
     release = Release(Alone(), noise, Design(np.eye(4), weights=weights), 36, weights)
     sent, known = release(contribution, 2)

@@ -38,7 +38,7 @@ def make_party(mesh, **changes):
         "labels": None,
         "secret": hashlib.sha256(mesh.me.encode()).digest(),
         "job": "job",
-        "settings": "digest",
+        "settings_digest": "digest",
         "version": "1",
         **changes,
     }
@@ -100,7 +100,7 @@ def test_labels_are_kept_as_given():
 
 def test_parties_of_different_jobs_do_not_start():
     with taped(NAMES[:2]) as (ends, _):
-        outcome = run(ends, lambda mesh: make_party(mesh, settings=f"settings of {mesh.me}"))
+        outcome = run(ends, lambda mesh: make_party(mesh, settings_digest=f"settings of {mesh.me}"))
     assert any(isinstance(error, AgreementError) for error in outcome.errors.values())
     assert set(outcome.errors) == set(NAMES[:2])
 
@@ -384,18 +384,6 @@ def test_secrets_are_this_partys_own_and_one_per_purpose():
     secrets = [secret for some in got.values() for secret in some]
     assert len(set(secrets)) == len(secrets) == 12
     assert got["bank"][0] == prg.derive_key(hashlib.sha256(b"bank").digest(), "x")
-
-
-def test_draws_follow_from_their_key():
-    party = make_party(local_meshes(["bank"])["bank"])
-    key = party.derive(bytes(32), "a", "b")
-    assert key == prg.derive_key(bytes(32), "a", "b")
-    assert np.array_equal(party.uniforms(key, (2, 3)), prg.uniform_reals(key, 0, (2, 3)))
-    assert np.array_equal(party.words(key, (4,), "uint8"), prg.uniform_words(key, 1, (4,), "uint8"))
-    # Two kinds of draws under one key come from different streams.
-    reals = party.uniforms(key, (4,))
-    words = party.words(key, (4,), "uint64")
-    assert not np.allclose(reals, words / 2.0**64)
 
 
 def test_pads_are_fresh_in_every_run_though_the_secret_is_the_same():

@@ -22,13 +22,14 @@ from vertikal.estimators.simulation import Federation, simulate
 from vertikal.mesh import RecordingMesh, Tape
 from vertikal.party.party import Labels, Party, digest
 from vertikal.ring.integers import Ring
+from vertikal.secure import lattice_gaussian
 from vertikal.solvers.bounded_least_squares import ball_solver
 from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
 
 EPSILON, DELTA, BOUND, ROWS = 2.0, 0.01, 1.0, 60
 CONFIDENCE = 0.999
-HONEST = Party.gaussian_noise
+HONEST = lattice_gaussian.fresh_noise
 
 
 def halved(width, shape):
@@ -93,7 +94,7 @@ def test_the_stated_epsilon_holds():
 
 
 def test_a_sampler_with_half_the_noise_is_caught(monkeypatch):
-    monkeypatch.setattr(Party, "gaussian_noise", staticmethod(halved))
+    monkeypatch.setattr(lattice_gaussian, "fresh_noise", halved)
     assert audit(20_000) > EPSILON
 
 
@@ -161,5 +162,5 @@ def audit_of_runs():
 def test_whole_training_runs_are_audited(monkeypatch):
     """All messages of a party over all rounds; half the noise is caught here too."""
     assert audit_of_runs() <= EPSILON
-    monkeypatch.setattr(Party, "gaussian_noise", staticmethod(halved))
+    monkeypatch.setattr(lattice_gaussian, "fresh_noise", halved)
     assert audit_of_runs() > EPSILON

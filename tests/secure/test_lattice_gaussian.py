@@ -20,7 +20,7 @@ from vertikal.secure.lattice_gaussian import (
     WIDEST,
     LatticeGaussian,
     _cumulative,
-    lattice_for,
+    fraction_bits_for,
 )
 
 KEY = bytes(range(32))
@@ -28,7 +28,7 @@ KEY = bytes(range(32))
 
 @pytest.mark.parametrize("deviation", [1e-6, 0.3, 1.0, 7.7, 1e4])
 def test_the_lattice_suits_the_deviation(deviation):
-    width = deviation * 2.0 ** lattice_for(deviation)
+    width = deviation * 2.0 ** fraction_bits_for(deviation)
     assert NARROWEST * SPREAD <= width <= WIDEST * SPREAD
     LatticeGaussian(width)
 
@@ -111,4 +111,4 @@ def test_a_width_that_the_digits_cannot_make_is_refused(width):
 @pytest.mark.parametrize("deviation", [0.0, -1.0, math.nan, math.inf])
 def test_a_deviation_that_is_none_is_refused(deviation):
     with pytest.raises(InputError, match=r"^deviation must be a positive number"):
-        lattice_for(deviation)
+        fraction_bits_for(deviation)

@@ -166,7 +166,7 @@ def _train(
             labels=labels if mesh.me in settings.label_parties else None,
             secret=mesh.me.encode().ljust(32),
             job="bench",
-            settings=digest(settings),
+            settings_digest=digest(settings),
             version="1",
             observer=Slowed(pace),
         )

@@ -98,7 +98,7 @@ def parties_of(network: Network, X: Any, shape: str, settings: GramSettings) -> 
             labels=labels if name in settings.label_parties else None,
             secret=bytes(32),
             job=f"{NAME}/{shape}",
-            settings=digest(settings),
+            settings_digest=digest(settings),
             version="1",
             shape=shape,
         )

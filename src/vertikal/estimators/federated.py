@@ -22,7 +22,8 @@ from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import check_name, choose_label_parties
 from vertikal.estimators.simulation import Federation, Outcome
 from vertikal.party.clock import Observer
-from vertikal.party.party import MASKINGS, Labels, Party, digest
+from vertikal.party.party import Labels, Party, digest
+from vertikal.party.sums import MASKINGS
 
 Array = npt.NDArray[Any]
 

@@ -26,7 +26,7 @@ from vertikal.algorithms.fedcfk.fedcfk import (
 )
 from vertikal.algorithms.gram.client_gram import secure_gram
 from vertikal.errors import InputError
-from vertikal.party.party import Party
+from vertikal.secure.keys.prg import derive_key, uniform_reals
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import plan
 from vertikal.secure.secagg.rounds import STAGES
@@ -200,19 +200,19 @@ class FedCFKRecommender(CFKOMDRecommender):
 
     def _scores_of(self, user: int) -> Array:
         """Phase 2, on the user's device: rows behind a cover, its programme, its scores."""
-        key = Party.derive(self._secret, "user", str(user))
+        key = derive_key(self._secret, "user", str(user))
         requests = Requests.draw(
             self.positives_[user],
             self.counts_.diagonal(),
             self.cover,
             self.request_share,
-            Party.uniforms(Party.derive(key, "cover"), (self.n_items_,)),
+            uniform_reals(derive_key(key, "cover"), (self.n_items_,)),
         )
         device = UserRows(self.positives_[user], {})
         sent = self.requests_.setdefault(user, [])
 
         def draw(count: int) -> Array:
-            return Party.uniforms(Party.derive(key, "request", str(next(numbers))), (count,))
+            return uniform_reals(derive_key(key, "request", str(next(numbers))), (count,))
 
         numbers = iter(range(len(sent), len(sent) + 10_000))
         sent += ask_until_complete(device, requests, lambda asked: self.kernel_[asked], draw)

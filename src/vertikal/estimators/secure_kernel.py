@@ -15,7 +15,8 @@ from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import choose_label_parties
 from vertikal.kernels import dot_product
 from vertikal.kernels.bandwidth import sample_pairs, weighted_median
-from vertikal.party.party import MASKINGS, digest
+from vertikal.party.party import digest
+from vertikal.party.sums import MASKINGS
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]

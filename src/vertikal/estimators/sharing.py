@@ -21,7 +21,8 @@ from vertikal.estimators.base import FederatedEstimator, plain
 from vertikal.estimators.columns import choose_label_parties
 from vertikal.estimators.simulation import Outcome
 from vertikal.party.clock import Observer
-from vertikal.party.party import MASKINGS, Labels, digest
+from vertikal.party.party import Labels, digest
+from vertikal.party.sums import MASKINGS
 from vertikal.privacy.budget import BudgetFile
 
 Array = npt.NDArray[Any]

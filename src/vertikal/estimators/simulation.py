@@ -71,11 +71,11 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
             labels=federation.labels if name in federation.label_parties else None,
             secret=federation.secrets[name],
             job=job,
-            settings=federation.settings,
+            settings_digest=federation.settings,
             version=__version__,
             masking=federation.masking,
             observer=federation.observer,
-            keep=lambda shard: kept.update({name: shard}),
+            save_shard=lambda shard: kept.update({name: shard}),
         )
         return program(parties[name])
 

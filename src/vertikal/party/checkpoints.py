@@ -1,4 +1,4 @@
-"""Where a program's finished work is kept while it runs."""
+"""Checkpoints as a program sees them: blocks and lists that outlive a run of its job."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-class Keeper(Protocol):
-    """Where a party keeps finished blocks of a program, to go on from after a restart."""
+class Checkpoints(Protocol):
+    """Finished work of one party in one job, from which its next run goes on."""
 
-    def finished(self, name: str) -> int:
-        """How many blocks of this name are at hand, from the first on."""
+    def saved_blocks(self, name: str) -> int:
+        """Count the blocks of this name that are saved, from the first on without a gap."""
 
-    def keep(self, name: str, number: int, block: Array) -> None: ...
+    def save_block(self, name: str, number: int, block: Array) -> None: ...
 
-    def restore(self, name: str, number: int, into: Array) -> None: ...
+    def restore_block(self, name: str, number: int, into: Array) -> None: ...
 
-    def note(self, name: str, entry: bytes, *, durable: bool = False) -> None:
-        """Add to a list; ``durable`` waits until the disk has it."""
+    def append(self, name: str, entry: bytes, *, durable: bool = False) -> None:
+        """Add an entry to a list; ``durable`` waits until the disk has it."""
 
-    def noted(self, name: str) -> list[bytes]:
-        """All that was added to this list, in order."""
+    def entries(self, name: str) -> list[bytes]:
+        """Return all entries of a list, in order."""
 
 
 OPENED = "opened"
 
 
-class KeptTally:
-    """What a helper has opened to ``owner`` in all runs of a job (`openings.Tally`)."""
+class CheckpointedTally:
+    """Count of all that a helper has opened to ``label_party`` in the runs of one job.
 
-    def __init__(self, keeper: Keeper, owner: str) -> None:
-        self._keeper = keeper
-        self._name = f"{OPENED}-{owner.encode().hex()}"
+    It is an `openings.Tally`.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, label_party: str) -> None:
+        self._checkpoints = checkpoints
+        self._name = f"{OPENED}-{label_party.encode().hex()}"
 
     def entries(self) -> list[Array]:
-        return [np.frombuffer(entry, np.int64) for entry in self._keeper.noted(self._name)]
+        return [np.frombuffer(entry, np.int64) for entry in self._checkpoints.entries(self._name)]
 
     def add(self, entry: Array) -> None:
-        self._keeper.note(self._name, entry.tobytes(), durable=True)
+        self._checkpoints.append(self._name, entry.tobytes(), durable=True)

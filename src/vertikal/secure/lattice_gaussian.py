@@ -1,4 +1,4 @@
-"""Gaussian noise on a lattice, from the stream cipher: what floating-point samplers cannot promise.
+"""Gaussian noise on a lattice, from the stream cipher.
 
 A double drawn as `mu + sigma * normal()` carries the seams of its arithmetic: which doubles can
 occur depends on mu, and one output may tell mu exactly (Mironov 2012). Here numbers are integers on
@@ -47,8 +47,8 @@ _BITS = 128
 _SCALE = 55
 
 
-def lattice_for(deviation: float) -> int:
-    """The fraction bits f for which noise of this deviation is sampled on the lattice 2^-f·Z."""
+def fraction_bits_for(deviation: float) -> int:
+    """Find the fraction bits f of the lattice 2^-f·Z on which noise of this deviation is drawn."""
     if not (math.isfinite(deviation) and deviation > 0):
         raise InputError.of("deviation", "a positive number", deviation)
     return math.ceil(math.log2(NARROWEST * SPREAD / deviation))
@@ -83,7 +83,7 @@ class LatticeGaussian:
         """int64 noise of ``shape``, a function of ``key``: never use a key twice."""
         total = np.zeros(shape, np.int64)
         for digit in range(DIGITS):
-            words = prg.uniform_words(key, 2 * digit, shape, np.uint64)
+            words = prg.uniform_elements(key, shape, np.uint64, stream=2 * digit)
             total += BASE**digit * self.digit(words, prg.derive_key(key, "ties", str(digit)))
         return total
 
@@ -94,7 +94,7 @@ class LatticeGaussian:
         # A word above the last bound's first half is a tie with it, since bounds end at 1.
         tied = np.flatnonzero(self._high[position] == words.reshape(-1))
         if tied.size:
-            further = prg.uniform_words(ties, 0, (len(tied),), np.uint64)
+            further = prg.uniform_elements(ties, (len(tied),), np.uint64)
             for place, word in zip(tied, further, strict=True):
                 position[place] = self._after_tie(int(position[place]), int(word))
         reach = (len(self._high) - 1) // 2
@@ -110,6 +110,14 @@ class LatticeGaussian:
         ):
             position += 1
         return position
+
+
+def fresh_noise(width: float, shape: tuple[int, ...]) -> Array:
+    """Draw discrete Gaussian integers of deviation ``width`` (int64), anew at every call.
+
+    The key comes from the operating system: noise that came twice would cancel.
+    """
+    return LatticeGaussian(width).sample(prg.fresh_key(), shape)
 
 
 @cache

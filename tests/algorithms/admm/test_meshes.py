@@ -27,7 +27,7 @@ def train_and_predict(factory, settings):
             labels=Labels(SIGNS, np.ones(ROWS)) if mesh.me == "bank" else None,
             secret=mesh.me.encode().ljust(32),
             job="job",
-            settings=digest(settings),
+            settings_digest=digest(settings),
             version="0",
         )
         shard = admm.train(party, settings)

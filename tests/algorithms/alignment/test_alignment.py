@@ -32,7 +32,7 @@ def party_on(mesh, leader="bank"):
         labels=None,
         secret=prg.fresh_key(),
         job="job",
-        settings="settings",
+        settings_digest="settings",
         version="1",
     )
 

@@ -25,20 +25,20 @@ Y = np.where(X["a"][:, :1] * X["b"][:, :1] > 0, 1.0, -1.0)
 
 
 class Kept:
-    """A keeper in memory."""
+    """Checkpoints in memory."""
 
     def __init__(self):
         self.lists = defaultdict(list)
 
-    def finished(self, name):
+    def saved_blocks(self, name):
         return 0
 
-    def note(self, name, entry, *, durable=False):
+    def append(self, name, entry, *, durable=False):
         # What is counted must not be lost; an answer may be.
         assert durable == name.startswith("opened")
         self.lists[name].append(entry)
 
-    def noted(self, name):
+    def entries(self, name):
         return list(self.lists[name])
 
 
@@ -55,7 +55,7 @@ class Cut(Silent):
                 raise PeerStopped.of(party, f"{party}: cut off here")
 
 
-def run(keepers, label_parties=("a",), cut=None, **changes):
+def run(checkpoints, label_parties=("a",), cut=None, **changes):
     settings = FdsklSettings(
         **{
             "parties": NAMES,
@@ -79,9 +79,9 @@ def run(keepers, label_parties=("a",), cut=None, **changes):
             labels=Labels(Y, np.ones(ROWS)) if name in label_parties else None,
             secret=name.encode() * 32,
             job="job",
-            settings="s",
+            settings_digest="s",
             version="v",
-            keeper=keepers.get(name),
+            checkpoints=checkpoints.get(name),
             observer=Cut(cut) if cut is not None and name == "a" else None,
         )
         return train(party, settings)
@@ -93,9 +93,9 @@ def fresh():
     return {name: Kept() for name in NAMES}
 
 
-def opened(keepers, owner, helper, *, gradients=False):
+def opened(checkpoints, owner, helper, *, gradients=False):
     """What the helper has booked: forward products, or gradients (written as negative numbers)."""
-    entries = keepers[helper].lists[f"opened-{owner.encode().hex()}"]
+    entries = checkpoints[helper].lists[f"opened-{owner.encode().hex()}"]
     found = [np.frombuffer(entry, np.int64).tolist() for entry in entries]
     return [entry for entry in found if (entry[0] < 0) == gradients]
 
@@ -106,7 +106,7 @@ def asked(monkeypatch):
     found, real = Counter(), HiddenFeatures.product
 
     def product(self, kind, vectors, *rest):
-        found[self._roles.owner, kind, vectors.tobytes()] += 1
+        found[self._roles.label_party, kind, vectors.tobytes()] += 1
         return real(self, kind, vectors, *rest)
 
     monkeypatch.setattr(HiddenFeatures, "product", product)
@@ -116,72 +116,72 @@ def asked(monkeypatch):
 @pytest.mark.parametrize("label_parties", [("a",), ("a", "b")])
 def test_a_run_goes_on_where_it_was(asked, label_parties):
     helper = "b" if len(label_parties) == 1 else "c"
-    keepers = fresh()
-    outcome = run(keepers, label_parties, cut=5)
+    checkpoints = fresh()
+    outcome = run(checkpoints, label_parties, cut=5)
     assert "cut off here" in str(outcome.errors["a"])
     before = sum(asked.values())
     assert before > 0
-    shards = run(keepers, label_parties).unwrap()
+    shards = run(checkpoints, label_parties).unwrap()
     assert max(asked.values()) == 1
     for owner in label_parties:
-        assert opened(keepers, owner, helper) == [[1]] * PASSES
+        assert opened(checkpoints, owner, helper) == [[1]] * PASSES
         width = 48 // len(label_parties)
-        assert opened(keepers, owner, helper, gradients=True) == [[-1, 0, width]] * (PASSES + 1)
+        assert opened(checkpoints, owner, helper, gradients=True) == [[-1, 0, width]] * (PASSES + 1)
         assert shards[owner].training.iterations == PASSES
     # A third run would find all answers, and ask nothing.
     asked.clear()
-    again = run(keepers, label_parties).unwrap()
+    again = run(checkpoints, label_parties).unwrap()
     assert not asked
     for owner in label_parties:
         assert (again[owner].coefficients == shards[owner].coefficients).all()
 
 
 def test_lost_answers_cost_all_label_parties_as_many_passes():
-    keepers = fresh()
-    run(keepers, ("a", "b"), cut=5)
+    checkpoints = fresh()
+    run(checkpoints, ("a", "b"), cut=5)
     lost = 2
-    del keepers["b"].lists["answers"][-2 * lost :]
-    shards = run(keepers, ("a", "b")).unwrap()
+    del checkpoints["b"].lists["answers"][-2 * lost :]
+    shards = run(checkpoints, ("a", "b")).unwrap()
     assert {shards[name].training.iterations for name in ("a", "b")} == {PASSES - lost}
-    assert len(opened(keepers, "b", "c")) == PASSES
+    assert len(opened(checkpoints, "b", "c")) == PASSES
     # The new answers have other noise, after which the first one's later questions are others too.
-    assert len(opened(keepers, "a", "c")) <= PASSES
+    assert len(opened(checkpoints, "a", "c")) <= PASSES
 
 
 def test_nothing_is_left():
-    keepers = fresh()
-    run(keepers).unwrap()
-    keepers["a"].lists.clear()
-    outcome = run(keepers)
+    checkpoints = fresh()
+    run(checkpoints).unwrap()
+    checkpoints["a"].lists.clear()
+    outcome = run(checkpoints)
     assert isinstance(outcome.errors["a"], PassesUsedUp)
     assert "have used up the 12 passes that were agreed" in str(outcome.errors["a"])
-    assert len(opened(keepers, "a", "b")) == PASSES
+    assert len(opened(checkpoints, "a", "b")) == PASSES
 
 
 def test_batches_are_counted_by_row_over_all_runs():
-    keepers = fresh()
+    checkpoints = fresh()
     options = {"solver": "dsg", "samples": 40, "features": 8, "steps": 6}
-    run(keepers, **options).unwrap()
-    first = opened(keepers, "a", "b")
+    run(checkpoints, **options).unwrap()
+    first = opened(checkpoints, "a", "b")
     assert len(first) == 6
     assert all(len(entry) > 20 for entry in first)
     # Without its answers the label party asks again, and is counted again.
-    keepers["a"].lists.clear()
-    run(keepers, **options).unwrap()
-    assert opened(keepers, "a", "b") == first * 2
-    keepers["a"].lists.clear()
-    outcome = run(keepers, **{**options, "max_passes": 4})
+    checkpoints["a"].lists.clear()
+    run(checkpoints, **options).unwrap()
+    assert opened(checkpoints, "a", "b") == first * 2
+    checkpoints["a"].lists.clear()
+    outcome = run(checkpoints, **{**options, "max_passes": 4})
     assert isinstance(outcome.errors["b"], PassesUsedUp)
 
 
 def test_a_number_of_passes_that_is_none(monkeypatch):
-    keepers = fresh()
+    checkpoints = fresh()
     real = Party.tell
 
     def tell(self, to, payload, disclosure):
         real(self, to, payload - 1 if disclosure.name == "passes" else payload, disclosure)
 
     monkeypatch.setattr(Party, "tell", tell)
-    outcome = run(keepers)
+    outcome = run(checkpoints)
     assert isinstance(outcome.errors["b"], MeshError)
     assert "b: a told of array([-1]) passes" in str(outcome.errors["b"])

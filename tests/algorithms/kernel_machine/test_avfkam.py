@@ -59,7 +59,7 @@ def train(ends, settings, observer=None):
                 labels=LABELS if name in settings.label_parties else None,
                 secret=name.encode().ljust(32, b"."),
                 job="job",
-                settings=digest(settings),
+                settings_digest=digest(settings),
                 version="1",
                 observer=observer,
             )

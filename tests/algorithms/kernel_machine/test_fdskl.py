@@ -187,7 +187,7 @@ def run_parties(shape, label_parties):
             labels=labels if name in label_parties else None,
             secret=name.encode().ljust(32, b"."),
             job="shapes",
-            settings=digest(settings),
+            settings_digest=digest(settings),
             version="test",
             shape=shape,
         )

@@ -22,24 +22,24 @@ Y = np.where(X["a"][:, :1] * X["b"][:, :1] > 0, 1.0, -1.0)
 
 
 class Kept(dict):
-    """A keeper in memory; one that forgets what comes after ``most`` blocks."""
+    """Checkpoints in memory that forget what comes after ``most`` blocks."""
 
     def __init__(self, most=10**6):
         super().__init__()
         self.most = most
 
-    def finished(self, name):
+    def saved_blocks(self, name):
         return len(self)
 
-    def keep(self, name, number, block):
+    def save_block(self, name, number, block):
         if number < self.most:
             self[number] = block.copy()
 
-    def restore(self, name, number, into):
+    def restore_block(self, name, number, into):
         into[...] = self[number]
 
 
-def run(keepers, label_parties=("a",), **changes):
+def run(checkpoints, label_parties=("a",), **changes):
     settings = FdsklSettings(
         **{
             "parties": NAMES,
@@ -60,9 +60,9 @@ def run(keepers, label_parties=("a",), **changes):
             labels=labels,
             secret=name.encode() * 32,
             job="job",
-            settings="s",
+            settings_digest="s",
             version="v",
-            keeper=keepers.get(name),
+            checkpoints=checkpoints.get(name),
         )
         return train(party, settings), party.ledger
 
@@ -88,10 +88,10 @@ def _small_blocks(monkeypatch):
 def test_a_resumed_run_is_bit_identical_and_sends_less(blocks, changes):
     label_parties = ("a",)
     whole = run({}, label_parties, **changes)
-    keepers = {name: Kept(blocks) for name in NAMES}
-    first = run(keepers, label_parties, **changes)
-    keepers["a"].most = 10**6
-    second = run(keepers, label_parties, **changes)
+    checkpoints = {name: Kept(blocks) for name in NAMES}
+    first = run(checkpoints, label_parties, **changes)
+    checkpoints["a"].most = 10**6
+    second = run(checkpoints, label_parties, **changes)
     for name in label_parties:
         for results in (first, second):
             found = results[name][0].coefficients
@@ -103,17 +103,17 @@ def test_a_resumed_run_is_bit_identical_and_sends_less(blocks, changes):
 def test_label_parties_resume_at_the_block_that_all_have():
     label_parties = ("a", "b")
     whole = run({}, label_parties)
-    keepers = {"a": Kept(4), "b": Kept(2), "c": Kept()}
-    run(keepers, label_parties)
-    assert (len(keepers["a"]), len(keepers["b"])) == (4, 2)
-    second = run(keepers, label_parties)
+    checkpoints = {"a": Kept(4), "b": Kept(2), "c": Kept()}
+    run(checkpoints, label_parties)
+    assert (len(checkpoints["a"]), len(checkpoints["b"])) == (4, 2)
+    second = run(checkpoints, label_parties)
     for name in label_parties:
         assert (second[name][0].coefficients == whole[name][0].coefficients).all()
 
 
 def test_a_number_of_blocks_that_is_none():
     class Wrong(Kept):
-        def finished(self, name):
+        def saved_blocks(self, name):
             return -1
 
     with pytest.raises(MeshError, match=r"a kept .* blocks"):

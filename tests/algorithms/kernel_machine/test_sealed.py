@@ -20,8 +20,9 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.node.models.shard_file import read_shard, write_shard
-from vertikal.party.party import SEALED_BITS, Labels, digest
+from vertikal.party.party import Labels, digest
 from vertikal.secure.keys import prg
+from vertikal.secure.sealed.sealed_features import MATRIX_BITS
 from vertikal.solvers.sealed_steps import COEFFICIENT_BITS, sealed_steps
 
 ROWS = 120
@@ -66,7 +67,7 @@ def features(shards, columns, X):
 
 
 def steps_of(alpha=1e-2, iterations=60, curvature=2.0, rows=ROWS):
-    return sealed_steps(rows, D, alpha, iterations, curvature, SEALED_BITS)
+    return sealed_steps(rows, D, alpha, iterations, curvature, MATRIX_BITS)
 
 
 def test_every_step_is_the_plain_one():

@@ -46,7 +46,7 @@ def party_of(mesh, settings, labels):
         labels=labels if mesh.me == "bank" else None,
         secret=prg.derive_key(bytes(32), mesh.me),
         job="job",
-        settings=digest(settings),
+        settings_digest=digest(settings),
         version="1",
     )
 

@@ -22,7 +22,7 @@ from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import party_run
 from vertikal.node.runs.checkpoints import SECRET, Checkpoints
 from vertikal.node.storage.audit_log import read
-from vertikal.party.checkpoints import KeptTally
+from vertikal.party.checkpoints import CheckpointedTally
 from vertikal.privacy.budget import BudgetFile
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
 from vertikal.solvers import lbfgs
@@ -50,7 +50,7 @@ class Opened:
 
     def __init__(self, monkeypatch):
         self.passes, self.questions = 0, Counter()
-        add, product = KeptTally.add, HiddenFeatures.product
+        add, product = CheckpointedTally.add, HiddenFeatures.product
 
         def counted(tally, entry):
             add(tally, entry)
@@ -60,7 +60,7 @@ class Opened:
             self.questions[kind, vectors.tobytes()] += 1
             return product(self_, kind, vectors, *rest)
 
-        monkeypatch.setattr(KeptTally, "add", counted)
+        monkeypatch.setattr(CheckpointedTally, "add", counted)
         monkeypatch.setattr(HiddenFeatures, "product", asked)
 
 
@@ -232,7 +232,7 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
     forget = Checkpoints.forget_work
 
     def forgets(self):
-        forgot.append(self.finished("phases"))
+        forgot.append(self.saved_blocks("phases"))
         forget(self)
 
     monkeypatch.setattr(party_run, "_stage", stage)

@@ -23,17 +23,17 @@ def test_blocks_come_back_and_damaged_ones_count_as_not_there(tmp_path):
     kept = Checkpoints(tmp_path / "job")
     blocks = np.arange(12, dtype=np.uint16).reshape(3, 4)
     for number, block in enumerate(blocks):
-        kept.keep("phases", number, block)
-    assert kept.finished("phases") == 3
+        kept.save_block("phases", number, block)
+    assert kept.saved_blocks("phases") == 3
     found = np.zeros(4, np.uint16)
-    kept.restore("phases", 1, found)
+    kept.restore_block("phases", 1, found)
     assert (found == blocks[1]).all()
     path = tmp_path / "job" / "phases-000001"
     assert path.stat().st_mode & 0o777 == 0o600
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    assert kept.finished("phases") == 1
+    assert kept.saved_blocks("phases") == 1
     kept.clear()
     assert not (tmp_path / "job").exists()
 
@@ -83,21 +83,21 @@ def test_the_closest_other_intersection_counts(tmp_path):
 
 def test_lists_grow_and_end_before_what_is_not_whole(tmp_path):
     kept = Checkpoints(tmp_path / "job")
-    assert kept.noted("answers") == []
-    kept.note("answers", b"one")
-    kept.note("answers", b"", durable=True)
-    kept.note("answers", b"three")
+    assert kept.entries("answers") == []
+    kept.append("answers", b"one")
+    kept.append("answers", b"", durable=True)
+    kept.append("answers", b"three")
     path = tmp_path / "job" / "answers.list"
     assert path.stat().st_mode & 0o777 == 0o600
     again = Checkpoints(tmp_path / "job")
-    assert again.noted("answers") == [b"one", b"", b"three"]
+    assert again.entries("answers") == [b"one", b"", b"three"]
     # A crash in the midst of an entry: it is not there, and the next one takes its place.
     path.write_bytes(path.read_bytes()[:-2])
     torn = Checkpoints(tmp_path / "job")
-    assert torn.noted("answers") == [b"one", b""]
-    torn.note("answers", b"four")
-    torn.note("answers", b"a longer one than what was torn")
-    assert Checkpoints(tmp_path / "job").noted("answers") == [
+    assert torn.entries("answers") == [b"one", b""]
+    torn.append("answers", b"four")
+    torn.append("answers", b"a longer one than what was torn")
+    assert Checkpoints(tmp_path / "job").entries("answers") == [
         *(b"one", b"", b"four"),
         b"a longer one than what was torn",
     ]
@@ -108,16 +108,16 @@ def test_a_damaged_count_of_what_was_opened_is_refused(tmp_path, place):
     """Wherever it is damaged, also in a length: what follows was opened, and stays."""
     kept = Checkpoints(tmp_path / "job")
     for number in range(5):
-        kept.note("opened-61", number.to_bytes(8, "little"), durable=True)
+        kept.append("opened-61", number.to_bytes(8, "little"), durable=True)
     path = tmp_path / "job" / "opened-61.list"
     raw = bytearray(path.read_bytes())
     raw[48 + place] ^= 1
     path.write_bytes(raw)
     again = Checkpoints(tmp_path / "job")
     with pytest.raises(InputError, match=r"'opened-61.list' .* damaged after entry 1, .* submit"):
-        again.noted("opened-61")
+        again.entries("opened-61")
     with pytest.raises(InputError, match="damaged after entry 1"):
-        again.note("opened-61", b"more")
+        again.append("opened-61", b"more")
     assert path.read_bytes() == raw
 
 
@@ -129,10 +129,10 @@ def test_a_new_list_has_its_name_on_the_disk(tmp_path, monkeypatch):
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", sync)
-    kept.note("opened-61", b"one", durable=True)
+    kept.append("opened-61", b"one", durable=True)
     assert synced == ["job/opened-61.list", "job", "."]
-    kept.note("opened-61", b"two", durable=True)
-    kept.note("answers", b"one")
+    kept.append("opened-61", b"two", durable=True)
+    kept.append("answers", b"one")
     assert synced[3:] == ["job/opened-61.list"]
 
 
@@ -140,28 +140,28 @@ def test_a_new_list_has_its_name_on_the_disk(tmp_path, monkeypatch):
 @pytest.mark.parametrize("unwritten", [False, True])
 def test_a_torn_end_of_what_was_opened_is_a_crash(tmp_path, left, unwritten):
     kept = Checkpoints(tmp_path / "job")
-    kept.note("opened-61", b"12345678")
-    kept.note("opened-61", b"87654321")
+    kept.append("opened-61", b"12345678")
+    kept.append("opened-61", b"87654321")
     path = tmp_path / "job" / "opened-61.list"
     whole = path.read_bytes()
     path.write_bytes(whole[: 48 + left] + (b"\0" * (48 - left) if unwritten else b""))
     again = Checkpoints(tmp_path / "job")
-    assert again.noted("opened-61") == [b"12345678"]
-    again.note("opened-61", b"")
+    assert again.entries("opened-61") == [b"12345678"]
+    again.append("opened-61", b"")
     assert path.stat().st_size == 48 + 40
-    assert Checkpoints(tmp_path / "job").noted("opened-61") == [b"12345678", b""]
+    assert Checkpoints(tmp_path / "job").entries("opened-61") == [b"12345678", b""]
 
 
 def test_work_is_forgotten_and_what_was_opened_is_not(tmp_path):
     kept = Checkpoints(tmp_path / "job")
     kept.secret(lambda: b"secret")
     kept.write("rows", b"rows")
-    kept.keep("phases", 0, np.zeros(3))
-    kept.note("answers", b"answer")
-    kept.note("opened-61", b"entry")
+    kept.save_block("phases", 0, np.zeros(3))
+    kept.append("answers", b"answer")
+    kept.append("opened-61", b"entry")
     kept.forget_work()
-    assert (kept.finished("phases"), kept.noted("answers")) == (0, [])
-    assert kept.noted("opened-61") == [b"entry"]
+    assert (kept.saved_blocks("phases"), kept.entries("answers")) == (0, [])
+    assert kept.entries("opened-61") == [b"entry"]
     assert (kept.read("secret"), kept.read("rows")) == (b"secret", b"rows")
-    kept.note("answers", b"another")
-    assert kept.noted("answers") == [b"another"]
+    kept.append("answers", b"another")
+    assert kept.entries("answers") == [b"another"]

@@ -117,7 +117,7 @@ def test_a_model_that_finds_no_room(world, disk, monkeypatch, who, late):
     assert shards(world) == before
 
 
-@pytest.mark.parametrize(("what", "who"), [("keep", "lender"), ("write", "bank")])
+@pytest.mark.parametrize(("what", "who"), [("save_block", "lender"), ("write", "bank")])
 def test_a_checkpoint_that_finds_no_room(world, disk, monkeypatch, what, who):
     world.done(world.submit().digest)
     before = shards(world)

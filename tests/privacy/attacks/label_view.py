@@ -104,7 +104,7 @@ def drawn_directions(
     key: bytes, purpose: tuple[str, ...], kernel: str, bandwidth: float, columns: int, width: int
 ) -> Array:
     """Directions (columns, width) as a party draws them, for whoever has the key."""
-    uniforms = prg.uniform_reals(prg.derive_key(key, *purpose), 0, (columns, width))
+    uniforms = prg.uniform_reals(prg.derive_key(key, *purpose), (columns, width))
     return kernel_named(kernel).directions(uniforms, None) / bandwidth
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tests.conformance.running import Outcome, run
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys import prg
@@ -73,12 +73,12 @@ def hide(
     """Hide ``phases`` by party, let the label party run ``program`` and the others serve."""
     first = next(iter(phases.values()))
     rows, width = first.shape
-    agreed = Agreed(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
+    agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
     tape = Tape()
     parts: dict[str, HiddenFeatures] = {}
 
     def work(mesh: Any) -> Any:
-        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
+        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings_digest="s", rows=rows)
         dealing = Dealing(mesh, keys, roles) if mesh.me in roles.names else None
         part = HiddenFeatures(mesh, keys, roles, dealing, agreed, lambda _: nullcontext())
         parts[mesh.me] = part
@@ -86,7 +86,7 @@ def hide(
             meddle[mesh.me](part)
         for start in range(0, rows, height):
             part.add(phases[mesh.me][start : start + height].copy())
-        if mesh.me == roles.owner:
+        if mesh.me == roles.label_party:
             result = program(part)
             part.finish()
             return result

@@ -18,7 +18,7 @@ def at_roles(work):
     tape = Tape()
 
     def agreed(mesh):
-        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
         return work(mesh, keys) if mesh.me in ROLES.names else None
 
     ends = local_meshes(NAMES, 20.0)

@@ -157,7 +157,7 @@ def test_a_silent_dealer_is_named_within_the_deadline():
 @pytest.mark.parametrize(("step", "name"), [("dealt", "tim"), ("answer", "hal")])
 def test_a_wrong_shape_is_refused(step, name):
     def widen(part):
-        link = part._product._dealing if name == "tim" else part._product._to_owner
+        link = part._product._dealing if name == "tim" else part._product._to_label_party
         send = link.send
 
         def wrong(what, values):

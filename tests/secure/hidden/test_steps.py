@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 import numpy as np
 import pytest
 
@@ -25,9 +23,13 @@ from vertikal.secure.keys.seeds import SeedSequence
 
 SHAPE = (6, 5)
 KNOWN = draw_keys(ROLES)
-PREPARED = mock.Mock(keys=KNOWN)
-"""A dealer whose keys the test knows, too."""
 every_word = pytest.mark.parametrize("bits", [32, 64])
+
+
+@pytest.fixture(autouse=True)
+def known_keys(monkeypatch):
+    """A dealer whose keys the test knows, too."""
+    monkeypatch.setattr("vertikal.secure.hidden.dealing.draw_keys", lambda roles: KNOWN)
 
 
 def known_seeds(peer, what):
@@ -39,7 +41,7 @@ def at_roles(work):
     """Run ``work(mesh, keys)`` at all four; results, and what each received."""
 
     def agreed(mesh):
-        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
         return work(mesh, keys)
 
     with reading() as seen:
@@ -78,18 +80,17 @@ def test_shares_of_the_cosine(bits, phase):
     def work(mesh, keys):
         if mesh.me == "sue":
             return None
-        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
+        dealing = Dealing(mesh, keys, ROLES)
         if mesh.me == "tim":
             rho["tim"] = sum(
                 known_seeds(peer, "half").take(SHAPE, phase) for peer in ("ada", "hal")
             )
-            dealing._stock = None  # its keys are known, its numbers are made now
         shares = TrigonometricShares(
             mesh, keys, ROLES, dealing, 8 * np.dtype(phase).itemsize, fixed
         )
         mine = phases[mesh.me].copy()
         act = {
-            "ada": shares.open_as_owner,
+            "ada": shares.open_as_label_party,
             "hal": shares.open_as_helper,
             "tim": shares.deal,
         }
@@ -131,18 +132,17 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
     def work(mesh, keys):
         if mesh.me == "sue":
             return None
-        dealing = Dealing(mesh, keys, ROLES, PREPARED if mesh.me == "tim" else None)
+        dealing = Dealing(mesh, keys, ROLES)
         if mesh.me == "tim":
             of = f"vectors/{kind}/{'all' if part_of is None else 'some'}/2"
             vectors = known_seeds("ada", of)
             drawn["x"] = vectors.take((size, 2), dtype).tolist()
             drawn["u"] = vectors.take((length, 2), dtype).tolist()
             drawn["y"] = known_seeds("hal", "matrix").take(SHAPE, dtype).tolist()
-            dealing._stock = None
         part = PrivateProduct(mesh, keys, ROLES, dealing, SHAPE, dtype)
         assert part.nbytes == own.nbytes
         if mesh.me == "ada":
-            part.add_as_owner(own.copy())
+            part.add_as_label_party(own.copy())
             return part.ask(kind, v, part_of)
         if mesh.me == "hal":
             part.add_as_helper(helpers.copy())

@@ -15,7 +15,7 @@ from vertikal.mesh.wire import PROTOCOL_VERSION
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import TAG, PairKeys, agree
 
-COMMON = {"job": "job 1", "version": "1.2", "settings": "abcd", "rows": 10}
+COMMON = {"job": "job 1", "version": "1.2", "settings_digest": "abcd", "rows": 10}
 
 
 def agreed(names="abc", keys=None, **changes):
@@ -34,8 +34,12 @@ def public(private):
 
 
 def hello(**changes):
+    """The message of party b, as it travels."""
     key = public(prg.fresh_key())
-    return {"protocol": PROTOCOL_VERSION, **COMMON, "key": key, **changes}
+    said = {
+        "settings" if name == "settings_digest" else name: said for name, said in COMMON.items()
+    }
+    return {"protocol": PROTOCOL_VERSION, **said, "key": key, **changes}
 
 
 def answered(message, private=None):
@@ -106,7 +110,7 @@ def test_keys_are_not_printed():
     ("field", "other", "words"),
     [
         ("version", "1.3", "library version"),
-        ("settings", "ef01", "digest of the settings"),
+        ("settings_digest", "ef01", "digest of the settings"),
         ("rows", 11, "number of rows"),
         ("job", "job 2", "job"),
     ],

@@ -30,7 +30,7 @@ def reference(key, number, count):
 
 
 def stream(key, number, count):
-    return prg.uniform_words(key, number, (count,), np.uint8).tobytes()
+    return prg.uniform_elements(key, (count,), np.uint8, stream=number).tobytes()
 
 
 def test_known_answer():
@@ -63,14 +63,14 @@ def test_long_streams_go_on_where_a_tile_ends():
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
 def test_words_are_the_bytes_of_the_stream(dtype):
-    words = prg.uniform_words(KEY, 5, (3, 4), dtype)
+    words = prg.uniform_elements(KEY, (3, 4), dtype, stream=5)
     assert (words.dtype, words.shape) == (np.dtype(dtype), (3, 4))
     assert words.tobytes() == reference(KEY, 5, 12 * np.dtype(dtype).itemsize)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0)])
 def test_words_of_odd_shapes(shape):
-    words = prg.uniform_words(KEY, 5, shape, np.uint16)
+    words = prg.uniform_elements(KEY, shape, np.uint16, stream=5)
     assert words.shape == shape
     assert words.tobytes() == reference(KEY, 5, words.nbytes)
 
@@ -107,7 +107,7 @@ def test_fresh_keys_are_fresh():
 
 def test_a_derived_key_is_the_hmac_of_length_prefixed_words():
     message = b"\x00\x00\x00\x02ab\x00\x00\x00\x02\xc3\xa9"
-    assert prg.encode_words("ab", "é") == message
+    assert prg.encode_texts("ab", "é") == message
     assert prg.derive_key(KEY, "ab", "é") == hmac.new(KEY, message, hashlib.sha256).digest()
 
 
@@ -130,11 +130,11 @@ def test_derived_keys_are_separate():
 
 @given(st.lists(st.text(max_size=5), max_size=4), st.lists(st.text(max_size=5), max_size=4))
 def test_no_two_lists_of_words_share_their_bytes(first, second):
-    assert (prg.encode_words(*first) == prg.encode_words(*second)) == (first == second)
+    assert (prg.encode_texts(*first) == prg.encode_texts(*second)) == (first == second)
 
 
 def test_reals_are_uniform():
-    reals = prg.uniform_reals(KEY, 0, (200, 100))
+    reals = prg.uniform_reals(KEY, (200, 100))
     assert (reals.dtype, reals.shape) == (np.float64, (200, 100))
     assert stats.kstest(reals.ravel(), "uniform").pvalue > 1e-3
     assert abs(np.corrcoef(reals.ravel()[:-1], reals.ravel()[1:])[0, 1]) < 0.03
@@ -145,8 +145,14 @@ def test_reals_are_uniform():
 def test_reals_lie_in_the_open_interval_even_for_extreme_words(monkeypatch):
     """The normal quantile of 0 or 1 is infinite: neither may ever come."""
     extremes = np.array([0, 1, 2**11, 2**63, 2**64 - 2**11, 2**64 - 1], np.uint64)
-    monkeypatch.setattr(prg, "uniform_words", lambda key, number, shape, dtype: extremes)
-    reals = prg.uniform_reals(KEY, 0, extremes.shape)
+    monkeypatch.setattr(prg, "uniform_elements", lambda key, shape, dtype, stream: extremes)
+    reals = prg.uniform_reals(KEY, extremes.shape)
     assert reals.min() > 0.0
     assert reals.max() < 1.0
     assert (np.diff(reals) >= 0).all()
+
+
+def test_one_key_serves_reals_and_elements():
+    reals = prg.uniform_reals(KEY, (4,))
+    elements = prg.uniform_elements(KEY, (4,), np.uint64)
+    assert not np.allclose(reals, elements / 2.0**64)

@@ -45,7 +45,7 @@ def intersect(
     group = tuple(sets)
 
     def work(mesh: Any) -> Any:
-        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=0)
+        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings_digest="s", rows=0)
         order = order_key or prg.fresh_key()
         part = Intersection(
             mesh, keys, group, sets[mesh.me], "0", order, lambda _: nullcontext(), advance

@@ -20,7 +20,7 @@ def words_of(names, domain=b"d"):
 
 
 def values_of(count):
-    return prg.uniform_words(prg.fresh_key(), 0, (count, 2), np.uint64)
+    return prg.uniform_elements(prg.fresh_key(), (count, 2), np.uint64)
 
 
 @given(st.sets(st.integers(), min_size=1, max_size=60), st.sets(st.integers(), max_size=60))

@@ -16,7 +16,7 @@ from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
-from vertikal.secure.sealed.sealed_features import AgreedSealed, SealedFeatures
+from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
 
 
 @dataclass
@@ -42,19 +42,20 @@ def seal(
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[SealedFeatures], None]] | None = None,
-    stocks: Mapping[str, Any] = {},
+    prepared: Mapping[str, Any] = {},
     **agreed: Any,
 ) -> Session:
     """Seal ``phases`` by party and let the three roles run ``program`` on their shares."""
     first = next(iter(phases.values()))
     rows, width = first.shape
-    block = AgreedSealed(rows, width, 8 * first.itemsize, **({"outputs": 1} | agreed))
+    block = SealedBlock(rows, width, 8 * first.itemsize, **({"outputs": 1} | agreed))
     tape, parts = Tape(), {}
 
     def work(mesh: Any) -> Any:
-        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings="s", rows=rows)
-        stock = stocks.get(mesh.me)
-        dealing = Dealing(mesh, keys, roles, stock) if mesh.me in roles.names else None
+        keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings_digest="s", rows=rows)
+        dealing = None
+        if mesh.me in roles.names:
+            dealing = Dealing(mesh, keys, roles, prepared.get(mesh.me))
         part = SealedFeatures(mesh, keys, roles, dealing, block, lambda _: nullcontext())
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
@@ -72,6 +73,6 @@ def seal(
 def split(values: np.ndarray, part: SealedFeatures, seed: int = 9) -> np.ndarray:
     """A role's share of public test numbers: uniform at A, the rest at H, zeros at the dealer."""
     share = np.random.default_rng(seed).integers(0, 2**63, values.shape, np.uint64)
-    if part.deals:
+    if part.is_dealer:
         return np.zeros(values.shape, np.uint64)
-    return share if part.owns else values.astype(np.int64).view(np.uint64) - share
+    return share if part.is_label_party else values.astype(np.int64).view(np.uint64) - share

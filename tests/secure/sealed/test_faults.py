@@ -21,7 +21,7 @@ AGREED = {"forward": 3, "adjoint": 3, "factors": 1, "reveals": True}
 
 
 def program(part):
-    part.hold(np.ones((ROWS, 1), np.uint64) if part.owns else None)
+    part.hold(np.ones((ROWS, 1), np.uint64) if part.is_label_party else None)
     v = np.zeros((WIDTH, 1), np.uint64)
     for _ in range(3):
         f = part.drop(part.forward(v), 4)

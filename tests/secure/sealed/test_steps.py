@@ -127,7 +127,7 @@ def truncated(values, bits, seed=3):
     """Both shares of values / 2^bits."""
 
     def work(mesh):
-        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
         if mesh.me not in ROLES.names:
             return None
         part = SharedTruncation(mesh, keys, ROLES, Dealing(mesh, keys, ROLES))
@@ -175,7 +175,7 @@ def test_products_with_the_label_partys_factors():
     values = np.random.default_rng(4).integers(-(2**30), 2**30, (3, ROWS, 2))
 
     def program(part):
-        part.hold(factors.astype(np.int64).view(np.uint64) if part.owns else None)
+        part.hold(factors.astype(np.int64).view(np.uint64) if part.is_label_party else None)
         return np.array([part.scale(split(v, part, i)) for i, v in enumerate(values)])
 
     session = seal(PHASES, program, factors=2)

@@ -57,11 +57,11 @@ def rounds(labels=0.0, weights=1.0):
 
     def program(part):
         factors = np.full((ROWS, 4), round(weights * 2**16)).astype(np.int64).view(np.uint64)
-        part.hold(factors if part.owns else None)
+        part.hold(factors if part.is_label_party else None)
         v = np.zeros((WIDTH, 4), np.uint64)
         for _ in range(ROUNDS):
             f = part.drop(part.forward(v), MATRIX_BITS)
-            if part.owns:
+            if part.is_label_party:
                 f = f - np.array(round(labels * 2**20), np.int64).astype(np.uint64)
             r = part.drop(part.scale(f), 16)
             v = v + part.drop(part.adjoint(r), MATRIX_BITS + 14)

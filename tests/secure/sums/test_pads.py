@@ -34,7 +34,7 @@ def pad_bytes(pad, count=64):
 def test_a_pad_is_the_stream_added_or_subtracted(dtype, shape):
     values = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     values = np.asarray(values)
-    pad = prg.uniform_words(KEY, 4, shape, dtype)
+    pad = prg.uniform_elements(KEY, shape, dtype, stream=4)
     added, taken = values.copy(), values.copy()
     OneTimePad(KEY, 4, 1).apply(added)
     OneTimePad(KEY, 4, -1).apply(taken)
@@ -86,7 +86,7 @@ def test_a_sequence_never_repeats_a_pad():
     pads = [pad_bytes(sequence.take()) for _ in range(200)]
     assert len(set(pads)) == 200
     assert pads[:3] == [
-        prg.uniform_words(keys.key("b", "pads", "x"), number, (64,), np.uint8).tobytes()
+        prg.uniform_elements(keys.key("b", "pads", "x"), (64,), np.uint8, stream=number).tobytes()
         for number in range(3)
     ]
 

@@ -16,6 +16,7 @@ from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.spectral import kernel_named
 from vertikal.party.party import Party
+from vertikal.secure.keys.prg import derive_key, uniform_reals
 from vertikal.solvers.design import Design
 
 Array = npt.NDArray[Any]
@@ -58,8 +59,8 @@ class Features:
     def _cosines(self, block: Any, centre: Array, factor: Array) -> Array:
         """√(2/D)·cos(ωᵀx + b): features of this party's own columns, drawn from its own seed."""
         shape = (len(factor), self.directions)
-        uniforms = Party.uniforms(Party.derive(self.seed, "directions"), shape)
-        offsets = 2 * np.pi * Party.uniforms(Party.derive(self.seed, "offsets"), shape[1:])
+        uniforms = uniform_reals(derive_key(self.seed, "directions"), shape)
+        offsets = 2 * np.pi * uniform_reals(derive_key(self.seed, "offsets"), shape[1:])
         omega = kernel_named(self.kernel).directions(uniforms, None) / self.bandwidth
         omega = omega * factor[:, None]
         angles = np.asarray(block @ omega) - centre @ omega + offsets

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
 from vertikal.errors import InputError
-from vertikal.party.party import NOISE_DISTANCE, NOISE_LOG_RATIO, Party
+from vertikal.party.party import Party
 from vertikal.privacy.accountant import (
     corollary1,
     corollary1_round,
@@ -22,6 +22,7 @@ from vertikal.privacy.accountant import (
 )
 from vertikal.privacy.sensitivity import lemma1_sensitivity, row_sensitivity
 from vertikal.ring.integers import Ring
+from vertikal.secure import lattice_gaussian
 from vertikal.solvers.design import Design
 
 Array = npt.NDArray[Any]
@@ -90,14 +91,14 @@ def plan_noise(
     sensitivity = row_sensitivity(privacy.bound) * outputs * (1 + _ROUNDING)
     # Where the sampler is not the ideal one, ε and δ pay for it, number by number.
     numbers = rounds * rows * settings.outputs
-    slack = NOISE_DISTANCE * numbers * (1 + math.exp(min(privacy.epsilon, 700.0)))
-    epsilon = privacy.epsilon - 2 * NOISE_LOG_RATIO * numbers
+    slack = lattice_gaussian.DISTANCE * numbers * (1 + math.exp(min(privacy.epsilon, 700.0)))
+    epsilon = privacy.epsilon - 2 * lattice_gaussian.LOG_RATIO * numbers
     if slack > privacy.delta / 2 or epsilon <= 0:
         raise InputError.of(
             "epsilon", "small enough for the noise sampler at this delta", privacy.epsilon
         )
     deviation = tight_deviation(epsilon, privacy.delta - slack, rounds, sensitivity)
-    bits = Party.noise_lattice(deviation)
+    bits = lattice_gaussian.fraction_bits_for(deviation)
     if math.sqrt(rows * settings.outputs) * 2.0**-bits > _ROUNDING / 2 * sensitivity:
         raise InputError.of(
             "epsilon",
@@ -144,7 +145,7 @@ class Release:
             encoded = self._ring.encode_reals(contribution, self._fraction, summands)
         if noise is not None and self._root is None:
             width = noise.deviation * 2.0**self._fraction
-            drawn = self._party.gaussian_noise(width, contribution.shape)
+            drawn = lattice_gaussian.fresh_noise(width, contribution.shape)
             encoded = encoded + drawn.view(np.uint64)
         return encoded, self.opened(encoded)
 
@@ -166,8 +167,8 @@ class Release:
         """
         if self._root is None:
             raise InputError.of("mechanism", "'paper'", "row")
-        width = 2.0 ** Party.noise_lattice(1.0)
-        plain = self._party.gaussian_noise(width, (self._design.width, outputs)) / width
+        width = 2.0 ** lattice_gaussian.fraction_bits_for(1.0)
+        plain = lattice_gaussian.fresh_noise(width, (self._design.width, outputs)) / width
         return self._design.forward(deviation * (self._root @ plain))
 
 

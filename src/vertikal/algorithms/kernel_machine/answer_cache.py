@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.party.party import Keeper
+from vertikal.party.checkpoints import Checkpoints
 
 Array = npt.NDArray[Any]
 
@@ -26,12 +26,12 @@ _DIGEST, _HEAD = 32, 40
 class Remembered:
     """The answers of all runs so far, by the question: which product, of what, over which rows."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
         self._known: dict[bytes, Array] = {}
         self.opened = 0
         """Forward products of all rows among them, by vector: what the helper has counted."""
-        for entry in keeper.noted(ANSWERS):
+        for entry in checkpoints.entries(ANSWERS):
             outputs = int.from_bytes(entry[_DIGEST:_HEAD], "big", signed=True)
             answer = np.frombuffer(entry[_HEAD:], np.float64).reshape(-1, abs(outputs))
             self._known[entry[:_DIGEST]] = answer
@@ -53,7 +53,7 @@ class Remembered:
         # Forward products carry the sign that `opened` counts them by.
         outputs = vectors.shape[1] if kind == "forward" else -vectors.shape[1]
         head = question + outputs.to_bytes(_HEAD - _DIGEST, "big", signed=True)
-        self._keeper.note(ANSWERS, head + answer.tobytes())
+        self._checkpoints.append(ANSWERS, head + answer.tobytes())
         return answer
 
 

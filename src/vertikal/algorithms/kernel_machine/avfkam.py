@@ -28,6 +28,7 @@ from vertikal.algorithms.kernel_machine.stochastic.validation_curve import MOST_
 from vertikal.errors import InputError
 from vertikal.losses.pairwise import PairLoss, pair_loss_named
 from vertikal.party.party import Labels, Party
+from vertikal.secure.keys.prg import uniform_elements
 from vertikal.solvers.calibration import fit_log_odds, threshold_of
 from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.pair_objective import PairObjective
@@ -184,7 +185,7 @@ class PairRule(Rule):
             self._importance[rows] = labels.weights[rows] * len(rows) / labels.weights[rows].sum()
 
     def draw(self, key: bytes) -> Array:
-        words = self._party.words(key, (2, self._pairs), np.uint64)
+        words = uniform_elements(key, (2, self._pairs), np.uint64)
         return np.concatenate(
             [
                 rows[(word % np.uint64(len(rows))).astype(np.int64)]

@@ -12,11 +12,11 @@ from vertikal.algorithms.kernel_machine.sealed import minimise, steps_of, traini
 from vertikal.algorithms.kernel_machine.sealed_residuals import SquareResiduals
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.values import block_of, blocks_of
-from vertikal.party.party import Preparing
 from vertikal.ring.integers import Ring
+from vertikal.secure.dealing_ahead import DealingAhead
 
 
-def prepare(preparing: Preparing, settings: FdsklSettings, rows: int) -> None:
+def prepare(preparing: DealingAhead, settings: FdsklSettings, rows: int) -> None:
     """Run the dealer's part of a training run on ``rows`` rows, alone."""
     (owner,) = settings.label_parties
     width, dtype = settings.n_components, Ring(settings.ring_bits).dtype

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.kernels.spectral import kernel_named
-from vertikal.party.party import Party
 from vertikal.ring.integers import Ring
+from vertikal.secure.keys.prg import derive_key, uniform_elements, uniform_reals
 
 Array = npt.NDArray[Any]
 
@@ -38,16 +38,16 @@ def draw(shard: Shard, owner: str) -> Drawn:
     width = settings.widths()[owner]
     centre, factor = shard.scaling.arrays()
     seeds = seeds_of(shard, owner)
-    scalars = kernel.shared_scalars(Party.uniforms(seeds["scalars"], (width,)))
-    uniforms = Party.uniforms(seeds["directions"], (len(shard.columns), width))
+    scalars = kernel.shared_scalars(uniform_reals(seeds["scalars"], (width,)))
+    uniforms = uniform_reals(seeds["directions"], (len(shard.columns), width))
     omega = kernel.directions(uniforms, scalars) / shard.bandwidth
     # The leading bits of one draw: another width of the ring rounds the same offsets.
     # Whoever has no columns brings nothing: a dealer may then prepare its part before a run.
-    words = np.zeros(width, np.uint32)
+    bits = np.zeros(width, np.uint32)
     if shard.columns:
-        words = Party.words(seeds["offsets"], (width,), np.uint32)
-        words >>= np.uint32(32 - settings.ring_bits)
-    offsets = words.astype(Ring(settings.ring_bits).dtype)
+        bits = uniform_elements(seeds["offsets"], (width,), np.uint32)
+        bits >>= np.uint32(32 - settings.ring_bits)
+    offsets = bits.astype(Ring(settings.ring_bits).dtype)
     return Drawn(np.asarray(omega * factor[:, None]), offsets, centre)
 
 
@@ -60,14 +60,14 @@ def seeds_of(shard: Shard, owner: str) -> Mapping[str, bytes]:
     public = public_key(shard.settings)
     private = shard.settings.directions == "private"
     return {
-        "offsets": Party.derive(shard.seed, "offsets", owner),
-        "directions": Party.derive(shard.seed, "directions", owner)
+        "offsets": derive_key(shard.seed, "offsets", owner),
+        "directions": derive_key(shard.seed, "directions", owner)
         if private
-        else Party.derive(public, "directions", owner, shard.party),
-        "scalars": Party.derive(public, "scalars", owner),
+        else derive_key(public, "directions", owner, shard.party),
+        "scalars": derive_key(public, "scalars", owner),
     }
 
 
 def public_key(settings: FdsklSettings) -> bytes:
     """The key of what everybody may know: drawn from the public seed of the settings."""
-    return Party.derive(settings.seed.to_bytes(32, "big"), "public")
+    return derive_key(settings.seed.to_bytes(32, "big"), "public")

@@ -29,6 +29,7 @@ from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
 from vertikal.algorithms.kernel_machine.values import hidden_predictions
 from vertikal.losses.pointwise import Loss, loss_named
 from vertikal.party.party import Labels, Party
+from vertikal.secure.keys.prg import uniform_elements
 from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.lbfgs import Solution, sample_rows, solve
 from vertikal.solvers.objective import (
@@ -186,7 +187,7 @@ class RowRule(Rule):
         self._loss = loss
 
     def draw(self, key: bytes) -> Array:
-        words = self._party.words(key, (self._samples,), np.uint64)
+        words = uniform_elements(key, (self._samples,), np.uint64)
         return (words % np.uint64(len(self._labels.targets))).astype(np.int64)
 
     def slopes(self, f: Array, rows: Array) -> Array:

@@ -61,7 +61,7 @@ def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
                 phases.serve()
         return shard
     if settings.asynchronous and settings.allow_missing:
-        party.keep(shard)
+        party.save_shard(shard)
     with party.clock.stage("solve"):
         shard = learn(shard, operator, party.labels)
         if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:

@@ -158,8 +158,8 @@ class PhasePass:
             there = slice(begin + where.start, begin + where.stop)
             if cache is not None and phases is not None and place is None:
                 cache[there] = self.own.keep(phases)
-            if cache is not None and party.keeper is not None:
-                party.keeper.keep("phases", there.start // self.height, cache[there])
+            if cache is not None and party.checkpoints is not None:
+                party.checkpoints.save_block("phases", there.start // self.height, cache[there])
         if cache is None:
             return None
         return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
@@ -170,13 +170,13 @@ class PhasePass:
         The same seeds give the same phases, so these rows need not be summed again.
         """
         party = self._party
-        if party.keeper is None:
+        if party.checkpoints is None:
             return 0
         kept = []
         for owner in party.label_parties:
             group = (owner, *(name for name in party.parties if name != owner))
             mine = (
-                np.array([party.keeper.finished("phases")], np.int64)
+                np.array([party.checkpoints.saved_blocks("phases")], np.int64)
                 if owner == party.name
                 else None
             )
@@ -190,7 +190,7 @@ class PhasePass:
         begin = min(blocks * self.height, len(cache))
         for number in range(blocks):
             where = slice(number * self.height, min((number + 1) * self.height, begin))
-            party.keeper.restore("phases", number, cache[where])
+            party.checkpoints.restore_block("phases", number, cache[where])
         party.clock.advance(begin)
         return begin
 

@@ -23,9 +23,10 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
 from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, blocks_of
 from vertikal.losses.pointwise import loss_named
-from vertikal.party.party import SEALED_BITS, Labels, Party, Sealed, SealedBlock
+from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
+from vertikal.secure.sealed.sealed_features import MATRIX_BITS, SealedBlock, SealedFeatures
 from vertikal.solvers.objective import best_constants
 from vertikal.solvers.sealed_steps import (
     COEFFICIENT_BITS,
@@ -82,11 +83,11 @@ def train_sealed(
     training = Training(
         steps.iterations, steps.iterations, True, [], [], penalty_of(settings, rows)
     )
-    return replace(shard, training=training, coefficient_share=None if sealed.deals else share)
+    return replace(shard, training=training, coefficient_share=None if sealed.is_dealer else share)
 
 
 def minimise(
-    sealed: Sealed,
+    sealed: SealedFeatures,
     residual_map: ResidualMap,
     steps: SealedSteps,
     advance: Callable[[], None] = lambda: None,
@@ -96,7 +97,7 @@ def minimise(
     w = v = np.zeros((agreed.width, agreed.outputs), np.uint64)
     for momentum in steps.momenta:
         f = sealed.forward(v)
-        f = sealed.drop(f, SEALED_BITS + COEFFICIENT_BITS - VALUE_BITS)
+        f = sealed.drop(f, MATRIX_BITS + COEFFICIENT_BITS - VALUE_BITS)
         r = residual_map.residuals(sealed, f, steps)
         gradient = sealed.adjoint(r) + v * np.uint64(steps.ridge)
         change = sealed.drop(gradient * np.uint64(steps.step), steps.step_shift)
@@ -127,13 +128,13 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
         share = shard.coefficient_share
         if share is None:  # the dealer carries zeros along
             share = np.zeros((settings.n_components, settings.outputs), np.uint64)
-        f = sealed.drop(sealed.forward(share), SEALED_BITS + COEFFICIENT_BITS - VALUE_BITS)
+        f = sealed.drop(sealed.forward(share), MATRIX_BITS + COEFFICIENT_BITS - VALUE_BITS)
         opened = sealed.reveal(f)
         if opened is not None:
             yield span, Ring(64).decode_reals(opened, VALUE_BITS)
 
 
-def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed:
+def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> SealedFeatures:
     """This party's part in the features of these rows, of which nobody has any."""
     (owner,) = shard.settings.label_parties
     sealed = party.sealed_features(owner, *shard.settings.assistants(), agreed, DISCLOSURES)
@@ -171,7 +172,7 @@ def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> S
         penalty_of(settings, rows),
         settings.max_iter,
         residual_map.curvature,
-        SEALED_BITS,
+        MATRIX_BITS,
     )
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError
-from vertikal.party.party import Labels, Sealed
+from vertikal.party.party import Labels
 from vertikal.ring.integers import Ring
+from vertikal.secure.sealed.sealed_features import SealedFeatures
 from vertikal.solvers.sealed_steps import FACTOR_BITS, ROOM, VALUE_BITS, SealedSteps
 
 Array = npt.NDArray[Any]
@@ -42,10 +43,10 @@ class ResidualMap(ABC):
         """The factors (rows, columns), real numbers of mean 1 or so."""
 
     @abstractmethod
-    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
+    def residuals(self, sealed: SealedFeatures, values: Array, steps: SealedSteps) -> Array:
         """Shares of r (rows, outputs), with ``residual_bits`` fraction bits, from shares of f."""
 
-    def begin(self, sealed: Sealed, steps: SealedSteps) -> None:
+    def begin(self, sealed: SealedFeatures, steps: SealedSteps) -> None:
         """Give the label party's factors to the roles, masked."""
         encoded = None
         if self._labels is not None:
@@ -63,7 +64,7 @@ class ResidualMap(ABC):
     def _largest(self, labels: Labels) -> float:
         return float(np.abs(labels.targets).max())
 
-    def _weighed(self, sealed: Sealed, values: Array, bits: int) -> Array:
+    def _weighed(self, sealed: SealedFeatures, values: Array, bits: int) -> Array:
         """Factors times values (rows, factors), brought to ``bits`` fraction bits."""
         return sealed.drop(sealed.scale(values), VALUE_BITS + FACTOR_BITS - bits)
 
@@ -81,7 +82,7 @@ class SquareResiduals(ResidualMap):
         weights = labels.weights / labels.weights.mean()
         return np.repeat(weights[:, None], self.outputs, axis=1)
 
-    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
+    def residuals(self, sealed: SealedFeatures, values: Array, steps: SealedSteps) -> Array:
         if self._labels is not None:
             values = values - Ring(64).encode_reals(self._labels.targets, VALUE_BITS, 1)
         return self._weighed(sealed, values, steps.residual_bits)
@@ -112,7 +113,7 @@ class PairwiseSquareResiduals(ResidualMap):
             [side * (self.rows / np.count_nonzero(side)) for side in (positive, ~positive)], axis=1
         )
 
-    def residuals(self, sealed: Sealed, values: Array, steps: SealedSteps) -> Array:
+    def residuals(self, sealed: SealedFeatures, values: Array, steps: SealedSteps) -> Array:
         both = np.repeat(values, 2, axis=1)  # (rows, 2): f for the positive and the negative rows
         sums = self._weighed(sealed, both, VALUE_BITS).sum(axis=0, keepdims=True, dtype=np.uint64)
         share = sums * np.uint64(round(2**_MEAN_BITS / self.rows))

@@ -22,8 +22,9 @@ from vertikal.algorithms.kernel_machine.phases import owned_block
 from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.errors import MeshError, PassesUsedUp
-from vertikal.party.party import Hidden, HiddenBlock, Party
+from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
+from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.solvers.feature_operator import ALL, FeatureOperator
 
 Array = npt.NDArray[Any]
@@ -109,7 +110,9 @@ class HiddenOperator(FeatureOperator):
     opened (``remembered``) is not asked for again.
     """
 
-    def __init__(self, hidden: Hidden, total: int, remembered: Remembered | None = None) -> None:
+    def __init__(
+        self, hidden: HiddenFeatures, total: int, remembered: Remembered | None = None
+    ) -> None:
         self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
         self._hidden = hidden
         self._norm = math.sqrt(2 / total)
@@ -151,13 +154,15 @@ class HiddenPass:
             owner: owned_block(shard, draw(shard, owner)).feature_map
             for owner in shard.settings.widths()
         }
-        self._hidden: Mapping[str, Hidden] = {}
+        self._hidden: Mapping[str, HiddenFeatures] = {}
 
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
         """Take part in the one pass over the training rows; the operator Φ at a label party."""
         self.add(slice(0, rows))
-        own, keeper = self._hidden.get(self._party.name), self._party.keeper
-        remembered = Remembered(keeper) if own is not None and keeper is not None else None
+        own, checkpoints = self._hidden.get(self._party.name), self._party.checkpoints
+        remembered = (
+            Remembered(checkpoints) if own is not None and checkpoints is not None else None
+        )
         most = self._passes_left(0 if remembered is None else remembered.opened)
         if own is None:
             return None
@@ -173,7 +178,7 @@ class HiddenPass:
         """
         party, settings = self._party, self._settings
         helper = settings.assistants()[0]
-        if party.keeper is None or settings.solver != "exact":
+        if party.checkpoints is None or settings.solver != "exact":
             return None
         if party.name == helper:
             left = []
@@ -206,7 +211,7 @@ class HiddenPass:
                 hidden.add(phases)
             party.clock.advance(block.stop - block.start)
 
-    def _begin(self, owner: str, rows: int) -> Hidden:
+    def _begin(self, owner: str, rows: int) -> HiddenFeatures:
         settings = self._settings
         agreed = block_of(settings, owner, rows, training=self._training)
         return self._party.hidden_features(

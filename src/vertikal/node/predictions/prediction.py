@@ -154,7 +154,7 @@ class Session:
                 labels=None,
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
                 job=self._name,
-                settings=self._model.digest,
+                settings_digest=self._model.digest,
                 version=__version__,
                 masking=job.masking,
                 shape=job.shape,

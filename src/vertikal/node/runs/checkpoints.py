@@ -62,27 +62,27 @@ class Checkpoints:
         digest, content = raw[:_DIGEST], raw[_DIGEST:]
         return content if hashlib.sha256(content).digest() == digest else None
 
-    # What programs ask of it (`party.Keeper`).
+    # The rest is the interface that programs see (`party.checkpoints`).
 
-    def finished(self, name: str) -> int:
+    def saved_blocks(self, name: str) -> int:
         """How many blocks of this name are at hand, from the first on."""
         number = 0
         while self.read(f"{name}-{number:06}") is not None:
             number += 1
         return number
 
-    def keep(self, name: str, number: int, block: Any) -> None:
+    def save_block(self, name: str, number: int, block: Any) -> None:
         """Keep a finished block; a crash of the machine, not of the process, may lose it."""
         self.write(f"{name}-{number:06}", block.tobytes(), durable=False)
 
-    def restore(self, name: str, number: int, into: Any) -> None:
+    def restore_block(self, name: str, number: int, into: Any) -> None:
         """Fill an array with a block that was kept."""
         import numpy as np
 
         content = self.read(f"{name}-{number:06}") or b""
         into[...] = np.frombuffer(content, into.dtype).reshape(into.shape)
 
-    def note(self, name: str, entry: bytes, *, durable: bool = False) -> None:
+    def append(self, name: str, entry: bytes, *, durable: bool = False) -> None:
         """Add to a list; what a crash left unfinished at its end is written over."""
         path = self._list(name)
         if name not in self._ends:
@@ -107,7 +107,7 @@ class Checkpoints:
             raise disk_error(path, error) from None
         self._ends[name] += len(raw)
 
-    def noted(self, name: str) -> list[bytes]:
+    def entries(self, name: str) -> list[bytes]:
         """All entries of a list, in order."""
         return self._scan(name)[0]
 

@@ -266,12 +266,12 @@ def _party(bench: Bench, table: Table, labels: Labels | None, step: str, setting
         labels=labels,
         secret=_secret(bench),
         job=f"{bench.record.digest}/{bench.record.attempt}/{step}",
-        settings=settings,
+        settings_digest=settings,
         version=__version__,
         masking=job.masking,
         shape=job.shape,
         observer=bench.reporter,
-        keeper=bench.checkpoints,
+        checkpoints=bench.checkpoints,
     )
     bench.ledgers.append(party.ledger)
     return party

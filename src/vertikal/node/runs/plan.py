@@ -127,7 +127,7 @@ def _take_part(job: Job, mesh: Mesh, rows: int) -> Use:
         "shape": job.shape,
     }
     nobody = Table(mesh.me, (), np.zeros((0, 0)))
-    aligned = Party(mesh, nobody, labels=None, settings="", **options)
+    aligned = Party(mesh, nobody, labels=None, settings_digest="", **options)
     if part.table is not None:
         align(aligned, [str(number) for number in range(rows)], group=job.table_parties)
     labels = None
@@ -139,7 +139,7 @@ def _take_part(job: Job, mesh: Mesh, rows: int) -> Use:
         mesh,
         Table(mesh.me, tuple(columns), values),
         labels=labels,
-        settings=digest(settings),
+        settings_digest=digest(settings),
         **options,
     )
     program_named(job.algorithm).train(party, settings)

@@ -50,7 +50,7 @@ class _Bench:
         table: Table,
         labels: Labels | None,
         run: str,
-        keep: Callable[[Any], None] = lambda shard: None,
+        save_shard: Callable[[Any], None] = lambda shard: None,
     ) -> Party:
         return Party(
             self.mesh,
@@ -59,13 +59,13 @@ class _Bench:
             labels=labels,
             secret=self.job.secret(self.mesh.me),
             job=f"{self.job.digest}/{run}",
-            settings=digest(self.settings),
+            settings_digest=digest(self.settings),
             version=__version__,
             masking=self.job.masking,
             shape=self.job.shape,
             observer=self.reporter,
-            keep=keep,
-            stock=self.stock,
+            save_shard=save_shard,
+            prepared=self.stock,
         )
 
 
@@ -108,13 +108,13 @@ def work(
 
 
 def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None) -> Any:
-    def keep(shard: Any) -> None:
+    def save_shard(shard: Any) -> None:
         if out is not None:
             write_shard(shard, out / f"{bench.mesh.me}.shard")
 
-    party = bench.party(table, labels, "train", keep)
+    party = bench.party(table, labels, "train", save_shard)
     shard = program_named(bench.job.algorithm).train(party, bench.settings)
-    keep(shard)
+    save_shard(shard)
     if out is not None:
         write_account(Account.of(party), out / f"{party.name}.account.json")
     return shard

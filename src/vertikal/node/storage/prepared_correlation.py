@@ -25,8 +25,9 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, WireError
 from vertikal.files import sync_folder
 from vertikal.mesh import wire
-from vertikal.party.party import Preparing, digest
+from vertikal.party.party import digest
 from vertikal.records import convert
+from vertikal.secure.dealing_ahead import DealingAhead
 from vertikal.secure.hidden.dealing import draw_keys
 from vertikal.secure.hidden.roles import Roles
 from vertikal.version import __version__
@@ -71,7 +72,7 @@ def write_correlation(path: Path, settings: FdsklSettings, rows: int) -> int:
             def keep(step: str, values: Array) -> None:
                 _write(file, dealer, helper, step, values)
 
-            prepare(Preparing(roles, keys, keep), settings, rows)
+            prepare(DealingAhead(roles, keys, keep), settings, rows)
             size = file.tell()
         part.rename(path)
     except BaseException:

@@ -59,6 +59,6 @@ class CosineShares:
         if share is None:
             return None
         with self._booked("opening"):
-            if self._me == self._roles.owner:
-                return self._cosines.open_as_owner(share)
+            if self._me == self._roles.label_party:
+                return self._cosines.open_as_label_party(share)
             return self._cosines.open_as_helper(share)

@@ -27,8 +27,8 @@ from vertikal.secure.keys.seeds import SeedSequence
 Array = npt.NDArray[Any]
 
 
-class Stock(Protocol):
-    """What a dealer has prepared for one run: the keys, and all arrays in the order of sending."""
+class PreparedCorrelation(Protocol):
+    """The keys that a dealer drew ahead of one run, and all its arrays in the order of sending."""
 
     @property
     def keys(self) -> Mapping[str, bytes]: ...
@@ -40,14 +40,16 @@ class Dealing:
     """One role's side of it. All three roles make theirs at the same point of the run."""
 
     def __init__(
-        self, mesh: Mesh, keys: PairKeys, roles: Roles, stock: Stock | None = None
+        self, mesh: Mesh, keys: PairKeys, roles: Roles, prepared: PreparedCorrelation | None = None
     ) -> None:
         self._roles = roles
-        self._stock = stock
-        owner, helper, dealer = roles.names
+        self._prepared = prepared
+        label_party, helper, dealer = roles.names
         if mesh.me == dealer:
-            links = {name: ClosedLink(mesh, keys, name, roles, "dealt") for name in (owner, helper)}
-            drawn = stock.keys if stock else draw_keys(roles)
+            links = {
+                name: ClosedLink(mesh, keys, name, roles, "dealt") for name in (label_party, helper)
+            }
+            drawn = prepared.keys if prepared else draw_keys(roles)
             for name, link in links.items():
                 link.send("key", np.frombuffer(drawn[name], np.uint8).copy())
             self._link = links[helper]
@@ -58,9 +60,9 @@ class Dealing:
         self._fresh = Fresh(mesh.me, dealer)
 
     @property
-    def stocked(self) -> bool:
+    def prepared(self) -> bool:
         """T: whether the arrays lie ready."""
-        return self._stock is not None
+        return self._prepared is not None
 
     def seeds(self, what: str, peer: str | None = None) -> SeedSequence:
         """A and H: arrays in common with T. T: arrays in common with ``peer``."""
@@ -71,9 +73,9 @@ class Dealing:
         self._link.send(step, values)
 
     def pass_on(self, step: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-        """T: the next array of the stock, for H."""
-        if self._stock is not None:
-            self._link.send(step, self._stock.take(step, shape, dtype))
+        """T: pass the next prepared array on to H."""
+        if self._prepared is not None:
+            self._link.send(step, self._prepared.take(step, shape, dtype))
 
     def recv(self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """H: numbers from T, which must not have come before."""
@@ -82,7 +84,7 @@ class Dealing:
 
 def draw_keys(roles: Roles) -> dict[str, bytes]:
     """T: a key with the label party and one with the helper, from the operating system."""
-    return {roles.owner: fresh_key(), roles.helper: fresh_key()}
+    return {roles.label_party: fresh_key(), roles.helper: fresh_key()}
 
 
 def dealt_keys(me: str, drawn: Mapping[str, bytes]) -> PairKeys:

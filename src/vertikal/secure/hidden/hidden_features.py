@@ -47,7 +47,7 @@ STEPS = (
 
 
 @dataclass(frozen=True)
-class Agreed:
+class HiddenBlock:
     """What all roles must agree on about one block."""
 
     rows: int
@@ -82,17 +82,17 @@ class HiddenFeatures:
         keys: PairKeys,
         roles: Roles,
         dealing: Dealing | None,
-        agreed: Agreed,
+        agreed: HiddenBlock,
         booked: Booked,
         tally: Tally | None = None,
     ) -> None:
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
         self._fixed = FixedPoint(Ring(agreed.word_bits))
-        self._tag = f"hidden/{roles.owner}/{roles.session}/request"
+        self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
         self._openings = Openings(
-            mesh.me, roles.owner, agreed.rows, agreed.most_passes, agreed.fewest_rows, counted
+            mesh.me, roles.label_party, agreed.rows, agreed.most_passes, agreed.fewest_rows, counted
         )
         if dealing is not None:
             shape = (agreed.rows, agreed.width)
@@ -119,8 +119,8 @@ class HiddenFeatures:
         cosines = self._cosines.add(phases)
         if self._mesh.me == self._roles.dealer:
             self._product.add_as_dealer(rows)
-        elif cosines is not None and self._mesh.me == self._roles.owner:
-            self._product.add_as_owner(cosines)
+        elif cosines is not None and self._mesh.me == self._roles.label_party:
+            self._product.add_as_label_party(cosines)
         elif cosines is not None:
             with self._booked("difference"):
                 self._product.add_as_helper(cosines)
@@ -172,22 +172,26 @@ class HiddenFeatures:
                     self._mesh.send(name, f"{self._tag}/rows", np.asarray(rows, np.int64))
 
     def _requested(self) -> tuple[Request, Array | None]:
-        me, owner, agreed = self._mesh.me, self._roles.owner, self.agreed
-        message: Any = self._mesh.recv(owner, self._tag)
+        me, label_party, agreed = self._mesh.me, self._roles.label_party, self.agreed
+        message: Any = self._mesh.recv(label_party, self._tag)
         try:
             request = convert(message, Request)
         except msgspec.ValidationError as error:
-            raise MeshError(f"{me}: {owner} asked for a product wrongly: {error}") from None
+            raise MeshError(f"{me}: {label_party} asked for a product wrongly: {error}") from None
         if not request.kind:
             return request, None
         whole = 0 <= request.first < request.last <= agreed.width
         if request.kind not in KINDS or request.outputs < 1 or request.some < 0 or not whole:
-            raise MeshError(f"{me}: {owner} asked for a product that does not exist: {request}")
+            raise MeshError(
+                f"{me}: {label_party} asked for a product that does not exist: {request}"
+            )
         if not request.some:
             return request, None
-        rows = self._mesh.recv_array(owner, f"{self._tag}/rows", np.int64, (request.some,))
+        rows = self._mesh.recv_array(label_party, f"{self._tag}/rows", np.int64, (request.some,))
         if rows.min() < 0 or rows.max() >= agreed.rows:
-            raise MeshError(f"{me}: {owner} asked for rows beyond the {agreed.rows} there are")
+            raise MeshError(
+                f"{me}: {label_party} asked for rows beyond the {agreed.rows} there are"
+            )
         return request, rows
 
     def _part(self, request: Request, rows: Array | None) -> Part:

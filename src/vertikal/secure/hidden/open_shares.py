@@ -21,7 +21,7 @@ class Exchange:
     """Label party and helper, for one purpose."""
 
     def __init__(self, mesh: Mesh, keys: PairKeys, roles: Roles, what: str) -> None:
-        peer = roles.helper if mesh.me == roles.owner else roles.owner
+        peer = roles.helper if mesh.me == roles.label_party else roles.label_party
         self._link = ClosedLink(mesh, keys, peer, roles, what)
 
     def sum(self, step: str, half: Array) -> Array:

@@ -51,18 +51,21 @@ class _Span:
 
 
 class Openings:
-    """At the helper: all products of one block so far; ``me`` and ``owner`` are for messages."""
+    """The helper's count of all products of one block so far.
+
+    ``me`` and ``label_party`` are named in errors.
+    """
 
     def __init__(
         self,
         me: str,
-        owner: str,
+        label_party: str,
         rows: int,
         most_passes: int,
         fewest_rows: int,
         tally: Tally | None = None,
     ) -> None:
-        self._me, self._owner = me, owner
+        self._me, self._label_party = me, label_party
         self._most_passes, self._fewest_rows = most_passes, fewest_rows
         self._passes = np.zeros(rows, np.int64)
         self._spans: dict[tuple[int, int], _Span] = {}
@@ -84,15 +87,15 @@ class Openings:
         """Count one product of ``outputs`` vectors, or refuse it before anything is computed."""
         if rows is not None and len(np.unique(rows)) < len(rows):
             raise SecrecyError(
-                f"{self._me}: {self._owner} asked for a row twice in one product; each time it "
-                "would be answered with noise of its own, and nothing was opened"
+                f"{self._me}: {self._label_party} asked for a row twice in one product, and each "
+                "answer would have noise of its own; nothing was opened"
             )
         if kind == "forward":
             self._add_forward(outputs, rows)
             if self.forward > self._most_passes:
                 raise PassesUsedUp(
-                    f"{self._me}: {self._owner} asked for forward pass {self.forward} over a row; "
-                    f"{self._most_passes} were agreed (max_passes), and nothing was opened"
+                    f"{self._me}: {self._label_party} asked for forward pass {self.forward} over a "
+                    f"row; {self._most_passes} were agreed (max_passes), and nothing was opened"
                 )
             head = [outputs]
         else:
@@ -100,9 +103,9 @@ class Openings:
             most = self._add_gradient(outputs, *columns, rows)
             if most > MOST_GRADIENTS * (1 + 1e-9):
                 raise PassesUsedUp(
-                    f"{self._me}: {self._owner} asked for so many gradients over the same rows "
-                    "that their features would follow, and nothing was opened; fewer steps or "
-                    "iterations, more samples, or more rows"
+                    f"{self._me}: {self._label_party} asked for so many gradients over the same "
+                    "rows that their features would follow, and nothing was opened; use fewer "
+                    "steps or iterations, larger batches, or more rows"
                 )
             head = [-outputs, *columns]
         if self._tally is not None:
@@ -112,8 +115,8 @@ class Openings:
     def _check_rows(self, count: int) -> None:
         if count < self._fewest_rows:
             raise SecrecyError(
-                f"{self._me}: {self._owner} asked for a gradient over {count} rows; fewer than "
-                f"{self._fewest_rows} would show single features, and nothing was opened"
+                f"{self._me}: {self._label_party} asked for a gradient over {count} rows; fewer "
+                f"than {self._fewest_rows} would show single features, and nothing was opened"
             )
 
     def _add_forward(self, outputs: int, rows: Array | None) -> None:

@@ -31,7 +31,7 @@ class ClosedLink:
     def __init__(self, mesh: Mesh, keys: PairKeys, peer: str, roles: Roles, what: str) -> None:
         self._mesh = mesh
         self._peer = peer
-        self._tag = f"hidden/{roles.owner}/{roles.session}/{what}"
+        self._tag = f"hidden/{roles.label_party}/{roles.session}/{what}"
         # One sequence per direction: the name of the sender is part of the purpose.
         self._outgoing = PadSequence(keys, peer, "link", mesh.me, what, *roles.purpose)
         self._incoming = PadSequence(keys, peer, "link", peer, what, *roles.purpose)

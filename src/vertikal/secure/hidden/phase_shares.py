@@ -38,22 +38,22 @@ class PhaseShares:
         self._me = mesh.me
         self._seeds: dict[str, SeedSequence] = {}
         self._links: dict[str, ClosedLink] = {}
-        if mesh.me == roles.owner:
+        if mesh.me == roles.label_party:
             for name in roles.senders:
                 self._seeds[name] = SeedSequence(keys, name, "phase shares", *roles.purpose)
         elif mesh.me == roles.helper:
             for name in roles.senders:
                 self._links[name] = ClosedLink(mesh, keys, name, roles, "shares")
         elif mesh.me in roles.senders:
-            self._seeds[roles.owner] = SeedSequence(
-                keys, roles.owner, "phase shares", *roles.purpose
+            self._seeds[roles.label_party] = SeedSequence(
+                keys, roles.label_party, "phase shares", *roles.purpose
             )
             self._links[roles.helper] = ClosedLink(mesh, keys, roles.helper, roles, "shares")
 
     def share(self, phases: Array) -> Array | None:
         """Take part with phases (rows, D), which are overwritten; the share at A and H."""
         shape, dtype = phases.shape, phases.dtype
-        if self._me == self._roles.owner:
+        if self._me == self._roles.label_party:
             for sequence in self._seeds.values():
                 np.add(phases, sequence.take(shape, dtype), out=phases)  # a = p_A + Σ r_ℓ
             return phases
@@ -62,7 +62,7 @@ class PhaseShares:
                 np.add(phases, link.recv("phases", dtype, shape), out=phases)
             return phases
         if self._me in self._roles.senders:
-            mask = self._seeds[self._roles.owner].take(shape, dtype)
+            mask = self._seeds[self._roles.label_party].take(shape, dtype)
             np.subtract(phases, mask, out=phases)  # p_ℓ − r_ℓ
             self._links[self._roles.helper].send("phases", phases)
         return None

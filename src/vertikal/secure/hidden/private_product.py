@@ -40,7 +40,7 @@ from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.padded_link import ClosedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import fresh_key, uniform_words
+from vertikal.secure.keys.prg import fresh_key, uniform_elements
 from vertikal.secure.keys.seeds import SeedSequence
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -79,19 +79,19 @@ class PrivateProduct:
         self._ahead: dict[tuple[str, ...], deque[Array]] = {}
         # At A the masked matrix G, at H and T the mask Y.
         self._matrix = np.empty(shape, dtype)
-        owner, helper, dealer = roles.names
+        label_party, helper, dealer = roles.names
 
         def vector_seeds(key: tuple[str, ...]) -> SeedSequence:
             # Each kind and number of vectors has seeds of its own, so that T may run ahead.
             what = "/".join(("vectors", *key))
-            return dealing.seeds(what, owner if mesh.me == dealer else None)
+            return dealing.seeds(what, label_party if mesh.me == dealer else None)
 
         self._vector_seeds = vector_seeds
-        if mesh.me == owner:
+        if mesh.me == label_party:
             self._to_helper = ClosedLink(mesh, keys, helper, roles, "product")
         elif mesh.me == helper:
             self._masks = dealing.seeds("matrix")
-            self._to_owner = ClosedLink(mesh, keys, owner, roles, "product")
+            self._to_label_party = ClosedLink(mesh, keys, label_party, roles, "product")
         else:
             self._masks = dealing.seeds("matrix", helper)
 
@@ -99,7 +99,7 @@ class PrivateProduct:
     def nbytes(self) -> int:
         return self._matrix.nbytes
 
-    def add_as_owner(self, block: Array) -> None:
+    def add_as_label_party(self, block: Array) -> None:
         """A: the next rows of K; what it keeps is the masked sum."""
         here = self._next(len(block))
         self._to_helper.recv("difference", self._dtype, block.shape, out=here)
@@ -110,7 +110,7 @@ class PrivateProduct:
         here = self._next(len(block))
         self._masks.fill(here)
         block -= here
-        self._to_owner.send("difference", block)
+        self._to_label_party.send("difference", block)
 
     def add_as_dealer(self, rows: int) -> None:
         """T: expand the next rows of Y."""
@@ -130,11 +130,11 @@ class PrivateProduct:
         """H: answer one product of ``columns`` vectors."""
         matrix = self._part(part)
         size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
-        masked = self._to_owner.recv("masked", self._dtype, (size, columns))
+        masked = self._to_label_party.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
         result += self._dealing.recv("dealt", self._dtype, (length, columns))
         result += self._noise(result.shape, self._bits[kind])
-        self._to_owner.send("answer", result)
+        self._to_label_party.send("answer", result)
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
         """T: the correlation of one product of ``columns`` vectors."""
@@ -159,7 +159,7 @@ class PrivateProduct:
 
     def _noise(self, shape: tuple[int, ...], bits: int) -> Array:
         """Uniform in ±2^(w − 1 − bits), and nobody's but H's."""
-        words = uniform_words(self._noise_key, self._noises, shape, self._dtype)
+        words = uniform_elements(self._noise_key, shape, self._dtype, stream=self._noises)
         self._noises += 1
         width = 1 << (8 * self._dtype.itemsize - bits)
         words &= np.array(width - 1, self._dtype)

@@ -11,13 +11,13 @@ from vertikal.errors import InputError
 class Roles:
     """The roles for the block of directions of one label party.
 
-    ``owner`` (A) is the label party that learns the products, ``helper`` (H) holds the other half
-    of each feature, ``dealer`` (T) makes the correlated randomness. No two of them may collude.
+    ``label_party`` (A) learns the products, ``helper`` (H) holds the other half of each feature,
+    ``dealer`` (T) makes the correlated randomness. No two of them may collude.
     ``parties`` are all who bring phases or deal. ``session`` tells several runs of the protocol
     under the same keys apart: none may see the seeds and pads of another.
     """
 
-    owner: str
+    label_party: str
     helper: str
     dealer: str
     parties: tuple[str, ...]
@@ -27,16 +27,16 @@ class Roles:
         for role, name in (("helper", self.helper), ("dealer", self.dealer)):
             if name not in self.parties:
                 raise InputError.of(role, f"one of the parties {list(self.parties)}", name)
-        if len({self.owner, self.helper, self.dealer}) < 3:
+        if len({self.label_party, self.helper, self.dealer}) < 3:
             raise InputError.of(
                 "helper and dealer",
-                f"two different parties other than the label party {self.owner!r}",
+                f"two different parties other than the label party {self.label_party!r}",
                 f"{self.helper!r} and {self.dealer!r}",
             )
 
     @property
     def names(self) -> tuple[str, str, str]:
-        return self.owner, self.helper, self.dealer
+        return self.label_party, self.helper, self.dealer
 
     @property
     def purpose(self) -> tuple[str, ...]:

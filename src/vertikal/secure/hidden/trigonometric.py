@@ -53,25 +53,25 @@ class TrigonometricShares:
         self._dtype = fixed.ring.dtype
         self._loops = products.LOOPS
         self._dealing = dealing
-        owner, helper, _ = roles.names
-        if mesh.me == owner:
+        label_party, helper, _ = roles.names
+        if mesh.me == label_party:
             self._halves, self._shares = dealing.seeds("half"), dealing.seeds("cosines")
             self._to_helper = ClosedLink(mesh, keys, helper, roles, "opening")
         elif mesh.me == helper:
             self._halves = dealing.seeds("half")
-            self._to_owner = ClosedLink(mesh, keys, owner, roles, "opening")
+            self._to_label_party = ClosedLink(mesh, keys, label_party, roles, "opening")
         else:
-            self._halves = dealing.seeds("half", owner)
-            self._shares = dealing.seeds("cosines", owner)
+            self._halves = dealing.seeds("half", label_party)
+            self._shares = dealing.seeds("cosines", label_party)
             self._helpers_halves = dealing.seeds("half", helper)
 
     def deal(self, phases: Array) -> None:
         """T: make the correlation for one block, with its own phases (rows, D) folded in.
 
-        Or take it from the stock, which a dealer without columns has made.
+        If they were prepared ahead (by a dealer without columns), pass them on instead.
         """
         shape, dtype = phases.shape, phases.dtype
-        if self._dealing.stocked:
+        if self._dealing.prepared:
             for _ in range(2):
                 self._dealing.pass_on("corrections", shape, self._dtype)
             return
@@ -83,7 +83,7 @@ class TrigonometricShares:
             self._loops.take_off(sigma, table, share)  # the table's entry less A's share
             self._dealing.send("corrections", share)
 
-    def open_as_owner(self, share: Array) -> Array:
+    def open_as_label_party(self, share: Array) -> Array:
         """A: C_A (rows, D) from its share a of the phases."""
         shape, dtype = share.shape, share.dtype
         self._to_helper.send("sum", share + self._halves.take(shape, dtype))
@@ -97,8 +97,8 @@ class TrigonometricShares:
         shape, dtype = share.shape, share.dtype
         opened = self._halves.take(shape, dtype)
         opened += share
-        opened += self._to_owner.recv("sum", dtype, shape)  # m
-        self._to_owner.send("sum", opened.copy())
+        opened += self._to_label_party.recv("sum", dtype, shape)  # m
+        self._to_label_party.send("sum", opened.copy())
         cos, sin = (self._dealing.recv("corrections", self._dtype, shape) for _ in range(2))
         self._loops.rotate(opened, self._cos, self._sin, cos, sin)
         return cos

@@ -101,6 +101,6 @@ def _rounded(units: Array) -> Array:
     """
     if np.abs(units).max() >= _COARSE:
         return np.rint(units).astype(np.int64)
-    coins = uniform_reals(hashlib.sha256(units.tobytes()).digest(), 0, units.shape)
+    coins = uniform_reals(hashlib.sha256(units.tobytes()).digest(), units.shape)
     # A zero stays one, whatever its coin: it was not counted in the range.
     return np.where(units == 0, 0, np.floor(units + coins)).astype(np.int64)

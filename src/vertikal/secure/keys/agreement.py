@@ -22,7 +22,7 @@ from vertikal.errors import AgreementError, PadReused
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import PROTOCOL_VERSION
 from vertikal.records import convert
-from vertikal.secure.keys.prg import KEY_BYTES, encode_words
+from vertikal.secure.keys.prg import KEY_BYTES, encode_texts
 
 TAG = "agreement"
 
@@ -69,7 +69,7 @@ class PairKeys:
     def key(self, peer: str, *purpose: str) -> bytes:
         """A 32-byte key that only this pair can derive, bound to job, pair and purpose."""
         pair = sorted((self.me, peer))
-        info = encode_words("vertikal", str(PROTOCOL_VERSION), self.job, *pair, *purpose)
+        info = encode_texts("vertikal", str(PROTOCOL_VERSION), self.job, *pair, *purpose)
         return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(self.shared[peer])
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class PairKeys:
 
 
 def agree(
-    mesh: Mesh, private_key: bytes, *, job: str, version: str, settings: str, rows: int
+    mesh: Mesh, private_key: bytes, *, job: str, version: str, settings_digest: str, rows: int
 ) -> PairKeys:
     """Exchange public keys with all peers and check that everybody runs the same job.
 
@@ -85,7 +85,7 @@ def agree(
     """
     own = X25519PrivateKey.from_private_bytes(private_key)
     public = own.public_key().public_bytes_raw()
-    mine = Hello(PROTOCOL_VERSION, version, job, settings, rows, public)
+    mine = Hello(PROTOCOL_VERSION, version, job, settings_digest, rows, public)
     for peer in mesh.peers:
         mesh.send(peer, TAG, msgspec.structs.asdict(mine))
     hellos = {peer: _hello(mesh, peer) for peer in mesh.peers}

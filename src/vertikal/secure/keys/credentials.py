@@ -33,7 +33,7 @@ from vertikal.errors import (
     SecrecyError,
 )
 from vertikal.secure.keys.identity import Certificate, Identity, server_name
-from vertikal.secure.keys.prg import encode_words, fresh_key
+from vertikal.secure.keys.prg import encode_texts, fresh_key
 
 PROBE_SECONDS = 5.0
 
@@ -85,7 +85,7 @@ class Credentials:
 
     def digest(self, parties: tuple[str, ...]) -> str:
         words = [word for name in parties for word in (name, self._listed(name).fingerprint)]
-        return hashlib.sha256(encode_words(*words)).hexdigest()
+        return hashlib.sha256(encode_texts(*words)).hexdigest()
 
     def sign(self, message: bytes) -> bytes:
         return self._identity.sign(message)
@@ -100,7 +100,7 @@ class Credentials:
             raise AgreementError(f"the public key of {peer} is unusable: {error}") from None
 
         def key(sender: str, receiver: str) -> bytes:
-            info = encode_words("vertikal", "relay", sender, receiver)
+            info = encode_texts("vertikal", "relay", sender, receiver)
             return HKDF(hashes.SHA256(), 32, salt=hashlib.sha256(bound).digest(), info=info).derive(
                 shared
             )

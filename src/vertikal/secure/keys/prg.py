@@ -26,23 +26,23 @@ _ZEROS = memoryview(bytes(TILE))
 
 
 def fresh_key() -> bytes:
-    """32 bytes from the operating system."""
+    """Draw 32 bytes from the operating system."""
     return os.urandom(KEY_BYTES)
 
 
 def derive_key(key: bytes, *purpose: str) -> bytes:
-    """An independent key for ``purpose``: HMAC-SHA256 over its length-prefixed words."""
-    return hmac.digest(key, encode_words(*purpose), "sha256")
+    """Derive an independent key for ``purpose``: HMAC-SHA256 over its length-prefixed texts."""
+    return hmac.digest(key, encode_texts(*purpose), "sha256")
 
 
-def encode_words(*words: str) -> bytes:
-    """Words as bytes that no other list of words shares: each is preceded by its length."""
-    encoded = (word.encode() for word in words)
-    return b"".join(len(word).to_bytes(4, "big") + word for word in encoded)
+def encode_texts(*texts: str) -> bytes:
+    """Encode texts as bytes that no other list of texts shares: each is preceded by its length."""
+    encoded = (text.encode() for text in texts)
+    return b"".join(len(text).to_bytes(4, "big") + text for text in encoded)
 
 
 def keystream(key: bytes, number: int) -> CipherContext:
-    """The cipher context of stream ``number`` under ``key``."""
+    """Open stream ``number`` under ``key``."""
     if len(key) != KEY_BYTES:
         raise InputError.of("key", f"{KEY_BYTES} bytes", f"{len(key)} bytes")
     if not 0 <= number < 1 << 64:
@@ -58,15 +58,20 @@ def expand_into(context: CipherContext, out: memoryview) -> None:
         context.update_into(_ZEROS[: len(tile)], tile)
 
 
-def uniform_words(key: bytes, number: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An array of uniform unsigned integers of the given width."""
-    words = np.empty(shape, np.dtype(dtype))
-    if words.size:
-        expand_into(keystream(key, number), words.reshape(-1).view(np.uint8).data)
-    return words
+def uniform_elements(
+    key: bytes, shape: tuple[int, ...], dtype: npt.DTypeLike, *, stream: int = 1
+) -> Array:
+    """Draw uniform ring elements: unsigned integers of the given width.
+
+    They come from another stream than `uniform_reals`, so that one key can serve one draw of each.
+    """
+    elements = np.empty(shape, np.dtype(dtype))
+    if elements.size:
+        expand_into(keystream(key, stream), elements.reshape(-1).view(np.uint8).data)
+    return elements
 
 
-def uniform_reals(key: bytes, number: int, shape: tuple[int, ...]) -> Array:
-    """Doubles in the open interval (0, 1), 52 random bits each."""
-    words = uniform_words(key, number, shape, np.uint64)
-    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+def uniform_reals(key: bytes, shape: tuple[int, ...], *, stream: int = 0) -> Array:
+    """Draw doubles in the open interval (0, 1), 52 random bits each."""
+    bits = uniform_elements(key, shape, np.uint64, stream=stream)
+    return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)

@@ -236,7 +236,7 @@ class Intersection:
         return hash_to_points(ids, self._domain("points"), threads)
 
     def _domain(self, *purpose: str) -> bytes:
-        return prg.encode_words("alignment", *self._group, *purpose) + self._salt
+        return prg.encode_texts("alignment", *self._group, *purpose) + self._salt
 
     def _function(self, owner: str, points: Array) -> Array:
         """F of ``owner`` at the own ids, (n, 32), from their points multiplied by its exponent."""
@@ -310,7 +310,7 @@ class Intersection:
 
 def _shuffled(count: int) -> Array:
     """The numbers below ``count`` in an order drawn from the operating system's randomness."""
-    return np.argsort(prg.uniform_words(prg.fresh_key(), 0, (count,), np.uint64), kind="stable")
+    return np.argsort(prg.uniform_elements(prg.fresh_key(), (count,), np.uint64), kind="stable")
 
 
 def _stored(values: Array) -> Array:

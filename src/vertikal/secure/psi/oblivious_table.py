@@ -50,7 +50,7 @@ def key_words(keys: Sequence[bytes], domain: bytes) -> Array:
 
 def encode(words: Array, values: Array, slots: int) -> Array:
     """A table (slots, 2) in which these distinct keys (n, 4) have these values (n, 2)."""
-    table = prg.uniform_words(prg.fresh_key(), 0, (slots, WORDS), np.uint64)
+    table = prg.uniform_elements(prg.fresh_key(), (slots, WORDS), np.uint64)
     places = _places(words, slots)
     layers, rest = _peel(places, slots)
     if rest.size:

@@ -52,7 +52,7 @@ STEPS = (
 
 
 @dataclass(frozen=True)
-class AgreedSealed:
+class SealedBlock:
     """What all roles must agree on about one run."""
 
     rows: int
@@ -78,7 +78,7 @@ class SealedFeatures:
         keys: PairKeys,
         roles: Roles,
         dealing: Dealing | None,
-        agreed: AgreedSealed,
+        agreed: SealedBlock,
         booked: Booked,
     ) -> None:
         self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
@@ -98,8 +98,8 @@ class SealedFeatures:
             if agreed.factors:
                 shape = (agreed.rows, agreed.factors)
                 self._scaling = SharedScaling(mesh, keys, roles, dealing, shape)
-            if not self.deals:
-                peer = roles.helper if self.owns else roles.owner
+            if not self.is_dealer:
+                peer = roles.helper if self.is_label_party else roles.label_party
                 self._opening = ClosedLink(mesh, keys, peer, roles, "reveal")
         self._cosines = CosineShares(mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked)
 
@@ -108,16 +108,16 @@ class SealedFeatures:
         return self._me in self._roles.names
 
     @property
-    def owns(self) -> bool:
+    def is_label_party(self) -> bool:
         """Whether this is the label party, which brings what only it knows."""
-        return self._me == self._roles.owner
+        return self._me == self._roles.label_party
 
     @property
-    def deals(self) -> bool:
+    def is_dealer(self) -> bool:
         return self._me == self._roles.dealer
 
     @property
-    def helps(self) -> bool:
+    def is_helper(self) -> bool:
         return self._me == self._roles.helper
 
     @property
@@ -165,10 +165,10 @@ class SealedFeatures:
                 f"{self._me}: nothing (more) is to be opened in this run; nothing was sent"
             )
         self._sealed = True
-        if self.helps:
+        if self.is_helper:
             with self._booked("predictions"):
                 self._opening.send("reveal", share.copy())
-        if not self.owns:
+        if not self.is_label_party:
             return None
         opened = self._opening.recv("reveal", np.uint64, share.shape)
         opened += share
@@ -176,4 +176,4 @@ class SealedFeatures:
 
     @property
     def _sends(self) -> str:
-        return "masks" if self.deals else "vectors"
+        return "masks" if self.is_dealer else "vectors"

@@ -70,30 +70,30 @@ class SharedProduct:
         self._ahead: dict[str, deque[tuple[Array, Array]]] = {kind: deque() for kind in KINDS}
         self._filled = 0
         self._deals = mesh.me == roles.dealer
-        owner, helper, _ = roles.names
+        label_party, helper, _ = roles.names
         if self._deals:
-            if not dealing.stocked:
+            if not dealing.prepared:
                 self._sum = np.empty(shape, np.uint64)  # Y
                 self._seeds = {
                     (name, what): dealing.seeds(what, name)
-                    for name in (owner, helper)
+                    for name in (label_party, helper)
                     for what in ("mask", *KINDS)
                 }
-                self._dealt = {kind: dealing.seeds(f"dealt {kind}", owner) for kind in KINDS}
+                self._dealt = {kind: dealing.seeds(f"dealt {kind}", label_party) for kind in KINDS}
             return
         self._common = np.empty(shape, np.uint64)  # G
         self._own = np.empty(shape, np.uint64)  # at A: G + Y_A, at H: Y_H
         self._exchange = Exchange(mesh, keys, roles, "product")
         self._mask = dealing.seeds("mask")
         self._vectors = {kind: dealing.seeds(kind) for kind in KINDS}
-        if mesh.me == owner:
+        if mesh.me == label_party:
             self._dealt = {kind: dealing.seeds(f"dealt {kind}") for kind in KINDS}
 
     @property
     def nbytes(self) -> int:
         """Bytes that this role keeps."""
         if self._deals:
-            return 0 if self._dealing.stocked else self._sum.nbytes
+            return 0 if self._dealing.prepared else self._sum.nbytes
         return self._common.nbytes + self._own.nbytes
 
     def add(self, rows: int, share: Array | None) -> None:
@@ -105,11 +105,11 @@ class SharedProduct:
             self._mask.fill(own)
             share -= own
             self._common[here] = self._exchange.sum("difference", share)
-            if self._me == self._roles.owner:
+            if self._me == self._roles.label_party:
                 own += self._common[here]
-        elif not self._dealing.stocked:
+        elif not self._dealing.prepared:
             total = self._sum[here]
-            self._seeds[self._roles.owner, "mask"].fill(total)
+            self._seeds[self._roles.label_party, "mask"].fill(total)
             total += self._seeds[self._roles.helper, "mask"].take(total.shape, np.uint64)
 
     def multiply(self, kind: str, share: Array) -> Array:
@@ -140,21 +140,21 @@ class SharedProduct:
         products = KINDS[kind](self._common, np.concatenate(masks, axis=1))
         for mask, product in zip(masks, np.split(products, count, axis=1), strict=True):
             share = np.ascontiguousarray(product)
-            if self._me == self._roles.owner:
+            if self._me == self._roles.label_party:
                 share += self._dealt[kind].take(share.shape, np.uint64)
             self._ahead[kind].append((mask, share))
 
     def _deal(self, kind: str) -> Array:
         """T: z for the next product of this kind."""
         step, length = f"dealt {kind}", self._length(kind)
-        if self._dealing.stocked:
+        if self._dealing.prepared:
             self._dealing.pass_on(step, length, np.uint64)
             return np.zeros(length, np.uint64)
         if not self._ahead[kind]:
             count, size = self._batch(kind), self._size(kind)
-            owner, helper, _ = self._roles.names
+            label_party, helper, _ = self._roles.names
             masks = [
-                self._seeds[owner, kind].take(size, np.uint64)
+                self._seeds[label_party, kind].take(size, np.uint64)
                 + self._seeds[helper, kind].take(size, np.uint64)
                 for _ in range(count)
             ]

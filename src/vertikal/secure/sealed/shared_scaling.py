@@ -39,22 +39,22 @@ class SharedScaling:
         self, mesh: Mesh, keys: PairKeys, roles: Roles, dealing: Dealing, shape: tuple[int, int]
     ) -> None:
         self._me, self._roles, self._dealing, self._shape = mesh.me, roles, dealing, shape
-        owner, helper, dealer = roles.names
+        label_party, helper, dealer = roles.names
         if mesh.me == dealer:
-            self._mask = dealing.seeds("factors", owner).take(shape, np.uint64)
-            self._shares = dealing.seeds("scaled", owner)
+            self._mask = dealing.seeds("factors", label_party).take(shape, np.uint64)
+            self._shares = dealing.seeds("scaled", label_party)
             self._vectors = dealing.seeds("scaling", helper)
-        elif mesh.me == owner:
+        elif mesh.me == label_party:
             self._mask = dealing.seeds("factors").take(shape, np.uint64)
             self._shares = dealing.seeds("scaled")
             self._link = ClosedLink(mesh, keys, helper, roles, "scaling")
         else:
             self._vectors = dealing.seeds("scaling")
-            self._link = ClosedLink(mesh, keys, owner, roles, "scaling")
+            self._link = ClosedLink(mesh, keys, label_party, roles, "scaling")
 
     def hold(self, factors: Array | None) -> None:
         """A: the factors w, which H gets under a mask. The others bring None."""
-        if self._me == self._roles.owner and factors is not None:
+        if self._me == self._roles.label_party and factors is not None:
             self._factors = factors
             self._link.send("factors", factors - self._mask)
         elif self._me == self._roles.helper:
@@ -63,7 +63,7 @@ class SharedScaling:
     def scale(self, share: Array) -> Array:
         """A and H: shares of w·x from their shares of x. T deals, and gets zeros."""
         shape = self._shape
-        if self._me == self._roles.owner:
+        if self._me == self._roles.label_party:
             result = self._factors * share
             result += self._shares.take(shape, np.uint64)
             result += self._mask * self._link.recv("scaled", np.uint64, shape)
@@ -73,7 +73,7 @@ class SharedScaling:
             result = self._factors * share
             result += self._dealing.recv("scaled", np.uint64, shape)
             return result
-        if self._dealing.stocked:
+        if self._dealing.prepared:
             self._dealing.pass_on("scaled", shape, np.uint64)
         else:
             dealt = self._mask * self._vectors.take(shape, np.uint64)

@@ -51,14 +51,14 @@ class SharedTruncation:
 
     def __init__(self, mesh: Mesh, keys: PairKeys, roles: Roles, dealing: Dealing) -> None:
         self._me, self._roles, self._dealing = mesh.me, roles, dealing
-        owner, helper, dealer = roles.names
+        label_party, helper, dealer = roles.names
         if mesh.me == dealer:
-            self._halves = [dealing.seeds("rounding", name) for name in (owner, helper)]
-            self._shares = dealing.seeds("rounded", owner)
+            self._halves = [dealing.seeds("rounding", name) for name in (label_party, helper)]
+            self._shares = dealing.seeds("rounded", label_party)
             return
         self._halves = [dealing.seeds("rounding")]
         self._exchange = Exchange(mesh, keys, roles, "truncation")
-        if mesh.me == owner:
+        if mesh.me == label_party:
             self._shares = dealing.seeds("rounded")
 
     def drop(self, share: Array, bits: int) -> Array:
@@ -67,7 +67,7 @@ class SharedTruncation:
             raise InputError.of("bits", f"from 1 to {RANGE_BITS - 1}", bits)
         if self._me == self._roles.dealer:
             return self._deal(share.shape, np.uint64(bits))
-        shape, by, owns = share.shape, np.uint64(bits), self._me == self._roles.owner
+        shape, by, owns = share.shape, np.uint64(bits), self._me == self._roles.label_party
         half = share + self._halves[0].take(shape, np.uint64)
         if owns:
             half += np.uint64(1 << RANGE_BITS)
@@ -92,12 +92,12 @@ class SharedTruncation:
         return result
 
     def _deal(self, shape: tuple[int, ...], by: np.uint64) -> Array:
-        if self._dealing.stocked:
+        if self._dealing.prepared:
             for _ in range(2):
                 self._dealing.pass_on("rounded", shape, np.uint64)
             return np.zeros(shape, np.uint64)
-        owner, helper = self._halves
-        r = owner.take(shape, np.uint64)
+        label_party, helper = self._halves
+        r = label_party.take(shape, np.uint64)
         r += helper.take(shape, np.uint64)
         for value in ((r & _LOW) >> by, r >> _TOP):
             self._dealing.send("rounded", value - self._shares.take(shape, np.uint64))

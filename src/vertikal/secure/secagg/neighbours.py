@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from scipy.stats import hypergeom
 
 from vertikal.errors import InputError
-from vertikal.secure.keys.prg import encode_words
+from vertikal.secure.keys.prg import encode_texts
 
 SECURITY = 40
 CORRECTNESS = 30
@@ -117,7 +117,7 @@ class Neighbours:
         self.clients = clients
         self.numbers = {name: number for number, name in enumerate(clients, 1)}
         self._circle = sorted(
-            clients, key=lambda name: hashlib.sha256(encode_words("circle", job, name)).digest()
+            clients, key=lambda name: hashlib.sha256(encode_texts("circle", job, name)).digest()
         )
         self._places = {name: place for place, name in enumerate(self._circle)}
 

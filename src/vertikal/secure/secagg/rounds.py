@@ -33,7 +33,7 @@ from vertikal.errors import SecrecyError, WireError
 from vertikal.mesh import wire
 from vertikal.records import convert
 from vertikal.ring.integers import Ring
-from vertikal.secure.keys.prg import encode_words
+from vertikal.secure.keys.prg import encode_texts
 from vertikal.secure.secagg.neighbours import Neighbours
 
 Array = npt.NDArray[Any]
@@ -104,18 +104,18 @@ class Terms:
 
     def signed_words(self, said: Advertisement) -> tuple[bytes, ...]:
         """What an advertisement's signature covers."""
-        head = encode_words("advertise keys", self.job, said.client)
+        head = encode_texts("advertise keys", self.job, said.client)
         return head, said.seal_key, said.pad_key, said.commitment
 
     def survivors_digest(self, clients: Iterable[str]) -> bytes:
         """What a confirmation's code covers."""
-        words = encode_words("survivors", self.job) + msgspec.msgpack.encode(sorted(clients))
+        words = encode_texts("survivors", self.job) + msgspec.msgpack.encode(sorted(clients))
         return hashlib.sha256(words).digest()
 
 
 def commitment(self_secret: bytes) -> bytes:
     """A digest that fixes a client's self-mask without showing it: the secret has 248 bits."""
-    return hashlib.sha256(encode_words("self-mask") + self_secret).digest()
+    return hashlib.sha256(encode_texts("self-mask") + self_secret).digest()
 
 
 def encode(sender: str, receiver: str, stage: str, payload: msgspec.Struct | Array) -> bytes:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from vertikal.errors import SecrecyError
-from vertikal.secure.keys.prg import derive_key, encode_words
+from vertikal.secure.keys.prg import derive_key, encode_texts
 
 _NONCE = bytes(12)
 
@@ -23,7 +23,7 @@ class ExchangeKey:
 
     def __init__(self, secret: bytes, *purpose: str) -> None:
         self._private = X25519PrivateKey.from_private_bytes(
-            hashlib.sha256(encode_words("exchange", *purpose) + secret).digest()
+            hashlib.sha256(encode_texts("exchange", *purpose) + secret).digest()
         )
         self.public = self._private.public_key().public_bytes_raw()
 
@@ -39,13 +39,13 @@ class ExchangeKey:
 
 def seal(key: bytes, sender: str, receiver: str, message: bytes) -> bytes:
     """``message`` encrypted and authenticated, from ``sender`` to ``receiver`` under their key."""
-    road = encode_words(sender, receiver)
+    road = encode_texts(sender, receiver)
     return AESGCM(derive_key(key, "seal", sender, receiver)).encrypt(_NONCE, message, road)
 
 
 def unseal(key: bytes, sender: str, receiver: str, sealed: bytes) -> bytes:
     """What `seal` closed; refuses what was changed, or meant for somebody else."""
-    road = encode_words(sender, receiver)
+    road = encode_texts(sender, receiver)
     try:
         return AESGCM(derive_key(key, "seal", sender, receiver)).decrypt(_NONCE, sealed, road)
     except (InvalidTag, ValueError):

@@ -26,7 +26,7 @@ from vertikal.errors import InputError, PadReused
 from vertikal.mesh.collectives import SHAPES, reduce
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import TILE, encode_words, expand_into, keystream
+from vertikal.secure.keys.prg import TILE, encode_texts, expand_into, keystream
 
 Array = npt.NDArray[Any]
 
@@ -101,7 +101,7 @@ class PadSequence:
 
 def group_name(group: tuple[str, ...]) -> str:
     """A short name for a group of parties, for tags: groups must not read each other's messages."""
-    return hashlib.sha256(encode_words(*group)).hexdigest()[:8]
+    return hashlib.sha256(encode_texts(*group)).hexdigest()[:8]
 
 
 def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from vertikal.mesh.collectives import Tree, reduce
 from vertikal.mesh.interface import Mesh
-from vertikal.secure.keys.prg import encode_words, uniform_words
+from vertikal.secure.keys.prg import encode_texts, uniform_elements
 from vertikal.secure.sums.pads import group_name, summable
 from vertikal.secure.sums.trees import masking_trees
 
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 def kept_offset(parties: tuple[str, ...], to: str) -> str:
     """FDSKL Algorithm 3, line 6: whose offset stays; the same for all rows and runs."""
     others = [name for name in parties if name != to]
-    coin = hashlib.sha256(encode_words("kept", to, *parties)).digest()
+    coin = hashlib.sha256(encode_texts("kept", to, *parties)).digest()
     return others[int.from_bytes(coin[:8], "big") % len(others)]
 
 
@@ -51,7 +51,7 @@ class TwoTreesSum:
         """The sum of everybody's ``values`` at ``to``, by fresh masks; both trees span all."""
         values = summable(values, to, self._group)
         first, second = self._pair(to, None)
-        masks = uniform_words(self._key, self._rounds, values.shape, values.dtype)
+        masks = uniform_elements(self._key, values.shape, values.dtype, stream=self._rounds)
         values += masks
         tag = self._tag()
         masked = reduce(self._mesh, values, first, f"{tag}/t1")

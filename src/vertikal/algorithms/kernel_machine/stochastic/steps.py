@@ -21,6 +21,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Moment, Shard, Training
 from vertikal.errors import InputError
 from vertikal.party.party import Party
+from vertikal.secure.keys.prg import derive_key
 from vertikal.solvers.feature_operator import FeatureOperator
 
 Array = npt.NDArray[Any]
@@ -103,7 +104,7 @@ class Learner:
 
     def pick(self) -> Array:
         """The rows of this party's next batch, drawn from its own seed."""
-        key = self._party.derive(self._seed, "batches", str(self._drawn))
+        key = derive_key(self._seed, "batches", str(self._drawn))
         self._drawn += 1
         return self.rule.draw(key)
 

@@ -13,12 +13,12 @@ from tests.secure.hidden.hidden_run import NAMES, ROLES, draw_phases
 from tests.secure.sealed.sealed_run import seal, split
 from vertikal.errors import MeshError
 from vertikal.mesh import local_meshes
+from vertikal.secure.dealing_ahead import DealingAhead, Nowhere
 from vertikal.secure.hidden.dealing import Dealing, draw_keys
-from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
-from vertikal.secure.sealed.preparing import Nowhere, Preparing
-from vertikal.secure.sealed.sealed_features import AgreedSealed
+from vertikal.secure.sealed.sealed_features import SealedBlock
 
 ROWS, WIDTH = 40, 8
 # The dealer has no columns, and brings nothing.
@@ -26,8 +26,8 @@ PHASES = draw_phases(ROWS, WIDTH) | {"tim": np.zeros((ROWS, WIDTH), np.uint8)}
 AGREED = {"forward": 10, "adjoint": 1, "factors": 1}
 
 
-class ListStock:
-    """Arrays in memory."""
+class InMemory:
+    """A prepared correlation, its arrays in memory."""
 
     def __init__(self):
         self.keys = draw_keys(ROLES)
@@ -43,7 +43,7 @@ class ListStock:
 
 
 def program(part):
-    part.hold(np.full((ROWS, 1), 3, np.uint64) if part.owns else None)
+    part.hold(np.full((ROWS, 1), 3, np.uint64) if part.is_label_party else None)
     results = []
     for i in range(10):
         f = part.drop(part.forward(split(np.full((WIDTH, 1), i << 20), part, i)), 10)
@@ -52,36 +52,36 @@ def program(part):
     return np.array(results)
 
 
-def prepared():
-    stock = ListStock()
-    part = Preparing(ROLES, stock.keys, stock.write).sealed(
-        AgreedSealed(ROWS, WIDTH, 8, 1, **AGREED)
+def prepare():
+    correlation = InMemory()
+    part = DealingAhead(ROLES, correlation.keys, correlation.write).sealed(
+        SealedBlock(ROWS, WIDTH, 8, 1, **AGREED)
     )
     for start in range(0, ROWS, 64):
         part.add(np.zeros((min(64, ROWS - start), WIDTH), np.uint8))
     program(part)
-    return stock
+    return correlation
 
 
-def test_a_sealed_run_from_stock():
-    stock = prepared()
-    size = len(stock.arrays)
-    session = seal(PHASES, program, stocks={"tim": stock}, **AGREED)
+def test_a_sealed_run_from_a_prepared_correlation():
+    correlation = prepare()
+    size = len(correlation.arrays)
+    session = seal(PHASES, program, prepared={"tim": correlation}, **AGREED)
     live = seal(PHASES, program, **AGREED)
     largest = np.abs(live.total()).max()
     assert largest > 2**30
     # Cosines are rounded by chance, to about three digits.
     np.testing.assert_allclose(session.total(), live.total(), rtol=0, atol=2e-3 * largest)
     assert size > 0
-    assert not stock.arrays
+    assert not correlation.arrays
     assert session.parts["tim"].nbytes == 0
 
 
-def test_the_stock_is_what_the_dealer_would_send():
+def test_the_correlation_is_what_the_dealer_would_send():
     """With the same keys the helper receives the same numbers, one by one."""
-    stock = prepared()
-    expected = [values.copy() for _, values in stock.arrays]
-    session = seal(PHASES, program, stocks={"tim": stock}, **AGREED)
+    correlation = prepare()
+    expected = [values.copy() for _, values in correlation.arrays]
+    session = seal(PHASES, program, prepared={"tim": correlation}, **AGREED)
     received = [
         values
         for step, arrays in session.seen["hal"].items()
@@ -92,17 +92,19 @@ def test_the_stock_is_what_the_dealer_would_send():
     assert {values.tobytes() for values in received} == {values.tobytes() for values in expected}
 
 
-def test_values_from_stock():
-    stock = ListStock()
-    agreed = Agreed(ROWS, WIDTH, 8, 64, 10, 0)
-    part = Preparing(ROLES, stock.keys, stock.write).hidden(agreed)
+def test_values_from_a_prepared_correlation():
+    correlation = InMemory()
+    agreed = HiddenBlock(ROWS, WIDTH, 8, 64, 10, 0)
+    part = DealingAhead(ROLES, correlation.keys, correlation.write).hidden(agreed)
     part.add(np.zeros((ROWS, WIDTH), np.uint8))
-    assert [step for step, _ in stock.arrays] == ["corrections"] * 2
+    assert [step for step, _ in correlation.arrays] == ["corrections"] * 2
 
     def work(mesh):
-        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings="s", rows=1)
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
         role = mesh.me in ROLES.names
-        dealing = Dealing(mesh, keys, ROLES, stock if mesh.me == "tim" else None) if role else None
+        dealing = (
+            Dealing(mesh, keys, ROLES, correlation if mesh.me == "tim" else None) if role else None
+        )
         part = HiddenFeatures(mesh, keys, ROLES, dealing, agreed, lambda _: nullcontext())
         part.add(PHASES[mesh.me].copy())
         if mesh.me == "ada":

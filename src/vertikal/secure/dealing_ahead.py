@@ -16,10 +16,10 @@ from vertikal.errors import MeshError
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import Frame
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys
-from vertikal.secure.hidden.hidden_features import Agreed, HiddenFeatures
+from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sealed.sealed_features import AgreedSealed, SealedFeatures
+from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
 
 Array: TypeAlias = npt.NDArray[Any]
 Write: TypeAlias = Callable[[str, Array], None]
@@ -42,12 +42,12 @@ class Nowhere(Mesh):
         pass
 
 
-class Preparing(Dealing):
+class DealingAhead(Dealing):
     """The dealer's side with ``write`` in place of the helper, for ``keys`` by peer."""
 
     def __init__(self, roles: Roles, keys: Mapping[str, bytes], write: Write) -> None:
         self._roles = roles
-        self._stock = None
+        self._prepared = None
         self._keys = dealt_keys(roles.dealer, keys)
         self._write = write
         self._nowhere = Nowhere(roles.dealer, roles.parties)
@@ -56,13 +56,13 @@ class Preparing(Dealing):
     def send(self, step: str, values: Array) -> None:
         self._write(step, values)
 
-    def hidden(self, agreed: Agreed) -> HiddenFeatures:
+    def hidden(self, agreed: HiddenBlock) -> HiddenFeatures:
         """The dealer's part in features under ``disclosure="values"``."""
         return HiddenFeatures(
             self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
         )
 
-    def sealed(self, agreed: AgreedSealed) -> SealedFeatures:
+    def sealed(self, agreed: SealedBlock) -> SealedFeatures:
         """The dealer's part in a sealed fit."""
         return SealedFeatures(
             self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
