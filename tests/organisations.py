@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.networks import free_port
-from vertikal.algorithms.admm.shard import AdmmShard
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.demo.credit import credit_population
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.control import ask
@@ -245,8 +244,8 @@ class Parties:
     def model(self, name: str) -> Any:
         """The newest version of the party's shard."""
         store = ModelStore(self.root / name / "store" / "models")
-        kind = {"Shard": Shard, "AdmmShard": AdmmShard}[store.show("credit").kind]
-        return store.load("credit", kind).shard
+        algorithm = algorithm_named(store.show("credit").facts["algorithm"])
+        return store.load("credit", algorithm).shard
 
     def resident(self, name: str) -> int:
         """Bytes of memory that a service has."""

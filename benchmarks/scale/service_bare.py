@@ -50,7 +50,7 @@ def main(root: Path, name: str) -> float:
         "job": "bare",
         "version": __version__,
     }
-    settings = job.program_settings()
+    settings = job.algorithm_settings()
     with one_blas_thread():
         nobody = Table(name, (), np.zeros((0, 0)))
         aligned = Party(mesh, nobody, labels=None, settings_digest="", **options)

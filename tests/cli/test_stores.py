@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.node.shards import shard_of
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.models.store import ModelStore
 from vertikal.node.storage.audit_log import AuditLog, verify
@@ -16,8 +17,8 @@ def store(tmp_path):
     folder = tmp_path / "store"
     folder.mkdir(mode=0o700)
     models = ModelStore(folder / "models")
-    models.save("credit", shard_of(8), facts={"job": "7", "rows": 300})
-    models.save("credit", shard_of(16))
+    models.save("credit", shard_of(8), FDSKL, facts={"job": "7", "rows": 300})
+    models.save("credit", shard_of(16), FDSKL)
     log = AuditLog(folder / "audit.log", "bank")
     log.record("approval", job="7", bytes={"phases": 12}, parties=["bank", "shop"])
     log.record("end", job="7")

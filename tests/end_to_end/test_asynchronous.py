@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance.networks import free_port
 from tests.end_to_end.test_processes import COMMAND, end_all, said, start_party, wait_for
+from vertikal.algorithms.kernel_machine.algorithm import AVFKAM
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.models.shard_file import read_shard
 from vertikal.secure.keys.identity import Identity
@@ -69,7 +70,7 @@ def test_a_job_of_four_processes(folder):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    shards = {name: read_shard(folder / "out" / f"{name}.shard") for name in NAMES}
+    shards = {name: read_shard(folder / "out" / f"{name}.shard", AVFKAM) for name in NAMES}
     assert shards["port"].coefficients is None
     assert 60 <= sum(sum(s.training.staleness.values()) for s in shards.values()) < 66
     assert shards["bank"].settings.validation == 0.1
@@ -91,8 +92,8 @@ def test_the_others_finish_without_a_killed_label_party(folder):
     finally:
         end_all(children)
     for name in ("bank", "clinic"):
-        shard = read_shard(folder / "out" / f"{name}.shard")
+        shard = read_shard(folder / "out" / f"{name}.shard", AVFKAM)
         assert shard.training.missing == ("shop",)
         assert shard.coefficients is not None
     # What the killed party had written before is good for its columns in predictions.
-    assert read_shard(folder / "out" / "shop.shard").coefficients is None
+    assert read_shard(folder / "out" / "shop.shard", AVFKAM).coefficients is None

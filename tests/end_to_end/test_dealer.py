@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.conformance.networks import free_port
 from tests.end_to_end.test_mpi import MPIEXEC, mpiexec
 from tests.end_to_end.test_processes import end_all, said
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.models.shard_file import read_shard
@@ -86,8 +87,8 @@ def command(*words):
 
 
 def coefficients(folder):
-    shares = [read_shard(folder / f"{name}.shard").coefficient_share for name in ("bank", "shop")]
-    return (shares[0] + shares[1]).view(np.int64) * 2.0**-COEFFICIENT_BITS
+    bank, shop = (read_shard(folder / f"{name}.shard", FDSKL) for name in ("bank", "shop"))
+    return (bank.coefficient_share + shop.coefficient_share).view(np.int64) * 2.0**-COEFFICIENT_BITS
 
 
 def test_a_prepared_dealer_that_is_also_the_relay(folder):
@@ -131,4 +132,4 @@ def test_ranks_of_mpi_with_a_dealer_without_data(folder):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert np.abs(coefficients(out)).max() > 0.01
-    assert read_shard(out / "notary.shard").coefficient_share is None
+    assert read_shard(out / "notary.shard", FDSKL).coefficient_share is None

@@ -18,6 +18,7 @@ from tests.conformance.meshes import without_mpi
 from tests.conformance.networks import free_port
 from tests.conformance.proxy import Proxy
 from tests.conformance.ranks import AS_ROOT
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.models.shard_file import read_shard
 from vertikal.secure.keys.identity import Identity
@@ -199,8 +200,8 @@ def test_a_party_that_starts_last_and_one_that_was_frozen_change_nothing(folder)
     finally:
         end_all(children)
     assert shards(folder, "out") == shards(folder, "local")
-    assert read_shard(folder / "out" / "bank.shard").coefficients.shape == (64, 1)
-    assert read_shard(folder / "out" / "shop.shard").coefficients is None
+    assert read_shard(folder / "out" / "bank.shard", FDSKL).coefficients.shape == (64, 1)
+    assert read_shard(folder / "out" / "shop.shard", FDSKL).coefficients is None
 
 
 def test_a_killed_party_is_named_by_all_others_within_the_deadline(folder):

@@ -26,12 +26,12 @@ def dealer() -> None:
 @click.option("--out", type=_FILE, required=True, help="The file; it serves one run.")
 def prepare(job: Path, out: Path) -> None:
     """Make the correlation for one run of the job in the file JOB, ahead of time."""
+    from vertikal.algorithms.catalogue import algorithm_named
     from vertikal.node.config.job_file import Job
     from vertikal.node.storage.prepared_correlation import write_correlation
 
     content = Job.load(job)
-    settings = content.program_settings()
-    name = content.dealer_of(settings)
+    name = content.dealer
     if name is None:
         raise InputError.of("JOB", "one with hidden phases (disclosure)", "one without a dealer")
     if content.parties[name].table is not None:
@@ -39,7 +39,8 @@ def prepare(job: Path, out: Path) -> None:
             f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
             "dealer with 'rows' and no table"
         )
-    size = write_correlation(out, settings, _rows_of(content, name))
+    algorithm = algorithm_named(content.algorithm)
+    size = write_correlation(out, algorithm, content.algorithm_settings(), _rows_of(content, name))
     click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
 
 
@@ -65,14 +66,15 @@ def join(
     from vertikal.node.storage.prepared_correlation import claim_correlation
 
     content = Job.load(job)
-    settings = content.program_settings()
-    if content.dealer_of(settings) != name:
+    if content.dealer != name:
         raise InputError.of("NAME", "the dealer of this job", name)
     stock = None
     if correlation is not None:
         if content.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
-        stock = claim_correlation(correlation, settings, _rows_of(content, name))
+        stock = claim_correlation(
+            correlation, content.algorithm_settings(), _rows_of(content, name)
+        )
     mesh = network_mesh(content, name, federation, key, certificate)
     work(content, job.parent, mesh, None, quiet, stock)
     click.echo(f"done: dealt for {content.label_parties[0]}")

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.demo.data_sets import DataSet
 from vertikal.node.config.job_file import Job, Part
@@ -102,7 +103,7 @@ def train(
         return FederatedRun(
             job,
             mesh,
-            read_shard(out / f"{data.label_party}.shard"),
+            read_shard(out / f"{data.label_party}.shard", algorithm_named(job.algorithm)),
             {party: read_account(out / f"{party}.account.json") for party in data.parties},
             np.loadtxt(out / PREDICTIONS, skiprows=1),
         )

@@ -6,8 +6,8 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vertikal.algorithms.admm.noise import Spent
 from vertikal.party.clock import Stage
+from vertikal.privacy.accountant import Spent
 
 
 @dataclass(frozen=True)

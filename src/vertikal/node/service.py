@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import (
     DiskFull,
     IdentityError,
@@ -32,7 +33,6 @@ from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
-from vertikal.node.programs import program_named
 from vertikal.node.runs.running_jobs import Run, all_checkpoints, is_passing
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
@@ -192,8 +192,8 @@ class Service:
         self.home.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
         job = record.proposal.job
-        program = program_named(job.algorithm)
-        return scores.rows(program.has_probabilities(job.program_settings()))
+        algorithm = algorithm_named(job.algorithm)
+        return scores.rows(algorithm.predicts_log_odds(job.algorithm_settings()))
 
     @cached_property
     def models(self) -> JobModels:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
@@ -16,6 +17,16 @@ from scipy.special import log_ndtr, ndtr
 from vertikal.errors import InputError
 
 _LARGEST = 1e8
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Price that one party has paid for its first ``round`` releases."""
+
+    round: int
+    epsilon: float  # tight, at δ
+    composed: float  # by Corollary 1, at the same δ
+    delta: float
 
 
 def delta_of(mu: float, epsilon: float) -> float:

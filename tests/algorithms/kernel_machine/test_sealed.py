@@ -10,6 +10,7 @@ from tests.naive import sealed as naive
 from vertikal import FDSKLClassifier, FDSKLRegressor
 from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine import values as hidden
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.directions import draw
 from vertikal.algorithms.kernel_machine.phases import owned_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
@@ -139,8 +140,8 @@ def test_nobody_has_the_coefficients():
 def test_a_share_survives_its_file(tmp_path):
     shards = make().fit(X, Y).shards_
     for name in PARTIES:
-        write_shard(shards[name], tmp_path / name)
-        held = read_shard(tmp_path / name).coefficient_share
+        write_shard(shards[name], tmp_path / name, FDSKL)
+        held = read_shard(tmp_path / name, FDSKL).coefficient_share
         if shards[name].coefficient_share is None:
             assert held is None
         else:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.node.services import trio
 from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import InputError, PeerStopped, PredictionRefused
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.messages import Beat, Serve
@@ -30,7 +30,7 @@ def submit(world, name, directions):
 
 def shards(world, name):
     """The model with this name at all parties, bit for bit."""
-    found = (world[party].models.load(name, Shard).shard for party in NAMES)
+    found = (world[party].models.load(name, FDSKL).shard for party in NAMES)
     return [msgspec.json.encode(one, enc_hook=lambda array: array.tolist()) for one in found]
 
 

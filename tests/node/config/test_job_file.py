@@ -37,7 +37,7 @@ def load(folder, text):
 def test_a_job_and_its_tables(folder):
     job = Job.load(folder / "job.toml")
     assert (job.names, job.label_parties) == (("bank", "shop"), ("bank",))
-    assert job.program_settings().n_components == 32
+    assert job.algorithm_settings().n_components == 32
     table, labels = job.read("bank", folder)
     assert (table.columns, table.rows) == (("u",), 3)
     assert labels.targets.ravel().tolist() == [-1, 1, -1]
@@ -48,7 +48,7 @@ def test_a_job_and_its_tables(folder):
 def test_a_job_names_its_program(folder):
     more = GOOD.replace("n_comp", "validation = 0.2\nn_comp")
     job = load(folder, 'algorithm = "avfkam"\n' + more)
-    settings = job.program_settings()
+    settings = job.algorithm_settings()
     assert isinstance(settings, AvfkamSettings)
     assert (settings.loss, settings.validation) == ("squared_hinge", 0.2)
     with pytest.raises(InputError, match=r"^settings must be some of .* got 'validation'"):
@@ -70,7 +70,7 @@ def test_a_job_names_its_program(folder):
     ],
 )
 def test_bits_and_bytes_as_the_estimators_take_them(folder, written, bits, cache_size):
-    settings = load(folder, GOOD.replace("n_comp", f"{written}\nn_comp")).program_settings()
+    settings = load(folder, GOOD.replace("n_comp", f"{written}\nn_comp")).algorithm_settings()
     assert (settings.ring_bits, settings.cache_size) == (bits, cache_size)
 
 

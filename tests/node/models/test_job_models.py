@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.node.shards import shard_of
 from tests.organisations import lay_out
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.storage import audit_log
 from vertikal.node.storage.party_home import PartyHome
@@ -14,7 +15,7 @@ def test_a_damaged_model_stops_no_job_and_is_noted_once(tmp_path):
     home = PartyHome(tmp_path / "bank" / "party.toml")
     models = JobModels(home)
     for job in ("one", "two"):
-        models.save("credit", shard_of(8), facts={"job": job})
+        models.save("credit", shard_of(8), FDSKL, facts={"job": job})
     (home.store / "models" / "credit" / "1" / "manifest.json").write_bytes(b"")
     assert [models.newest_of_job("two").version, models.newest_of_job("one")] == [2, None]
     assert JobModels(home).newest_of_job("two").version == 2

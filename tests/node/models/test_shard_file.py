@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
 
 from vertikal import files
+from vertikal.algorithms.admm.algorithm import ADMM
 from vertikal.algorithms.admm.design import Features
 from vertikal.algorithms.admm.settings import AdmmSettings
 from vertikal.algorithms.admm.shard import AdmmShard
+from vertikal.algorithms.kernel_machine.algorithm import AVFKAM, FDSKL
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Moment, Shard, Training
@@ -42,9 +45,9 @@ def test_a_shard_comes_back_bit_for_bit(tmp_path, changes):
     path = tmp_path / "below" / "a.shard"
     sent = shard(**changes)
     for _ in range(2):
-        write_shard(sent, path)
+        write_shard(sent, path, FDSKL)
         assert path.stat().st_mode & 0o777 == 0o600
-    came = read_shard(path)
+    came = read_shard(path, FDSKL)
     for name in ("party", "settings", "columns", "scaling", "bandwidth", "seed", "training"):
         assert getattr(came, name) == getattr(sent, name)
     for name in ("coefficients", "constant", "unit"):
@@ -59,8 +62,8 @@ def test_what_is_stored_does_not_depend_on_how_long_it_took(tmp_path):
     for seconds in (0.1, 0.2):
         curve = [Moment(seconds, 1, 1, 0.0)]
         sent = shard(training=Training(moments=curve))
-        write_shard(sent, tmp_path / f"{seconds}.shard")
-        digests.add(store.save("credit", sent).digest)
+        write_shard(sent, tmp_path / f"{seconds}.shard", FDSKL)
+        digests.add(store.save("credit", sent, FDSKL).digest)
         assert sent.training.moments == curve
     assert (tmp_path / "0.1.shard").read_bytes() == (tmp_path / "0.2.shard").read_bytes()
     assert len(digests) == 1
@@ -69,32 +72,38 @@ def test_what_is_stored_does_not_depend_on_how_long_it_took(tmp_path):
 def test_every_algorithm_has_its_shards(tmp_path):
     pairs = AvfkamSettings(parties=("a", "b"), label_parties=("a",), n_components=3)
     linear = AdmmSettings(parties=("a", "b"), label_parties=("a",))
-    for sent in (
-        replace(shard(coefficient_share=np.array([[2**64 - 1]], np.uint64)), settings=pairs),
-        AdmmShard(
-            "a", linear, ("u",), Features(Scaling([0.0], [1.0]), True, False), np.ones((1, 1))
+    for algorithm, sent in (
+        (
+            AVFKAM,
+            replace(shard(coefficient_share=np.array([[2**64 - 1]], np.uint64)), settings=pairs),
+        ),
+        (
+            ADMM,
+            AdmmShard(
+                "a", linear, ("u",), Features(Scaling([0.0], [1.0]), True, False), np.ones((1, 1))
+            ),
         ),
     ):
-        write_shard(sent, tmp_path / "x.shard")
-        came = read_shard(tmp_path / "x.shard")
+        write_shard(sent, tmp_path / "x.shard", algorithm)
+        came = read_shard(tmp_path / "x.shard", algorithm)
         assert type(came) is type(sent)
         assert came.settings == sent.settings
         assert type(came.settings) is type(sent.settings)
         np.testing.assert_array_equal(came.coefficients, sent.coefficients)
-    write_shard(replace(shard(), coefficients=None), tmp_path / "x.shard")
-    assert not read_shard(tmp_path / "x.shard").learned
+    write_shard(replace(shard(), coefficients=None), tmp_path / "x.shard", FDSKL)
+    assert not read_shard(tmp_path / "x.shard", FDSKL).learned
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"shard file 'gone\.shard' cannot be read: No such file"):
-        read_shard(tmp_path / "gone.shard")
+        read_shard(tmp_path / "gone.shard", FDSKL)
     with pytest.raises(InputError, match=r"account 'gone\.json' cannot be read: No such file"):
         read_account(tmp_path / "gone.json")
 
 
 def test_files_that_are_no_shards(tmp_path):
     path = tmp_path / "a.shard"
-    write_shard(shard(), path)
+    write_shard(shard(), path, FDSKL)
     good = path.read_bytes()
     file = msgspec.msgpack.decode(good)
     content = file["shard"]
@@ -120,7 +129,7 @@ def test_files_that_are_no_shards(tmp_path):
     for raw in wrong:
         path.write_bytes(raw)
         with pytest.raises(InputError, match=r"a\.shard|kernel must be one of"):
-            read_shard(path)
+            read_shard(path, FDSKL)
 
 
 def test_an_account_comes_back(tmp_path):
@@ -138,7 +147,7 @@ def test_an_account_comes_back(tmp_path):
 @pytest.mark.parametrize(
     ("write", "content", "name"),
     [
-        (write_shard, shard(), "shard file"),
+        (partial(write_shard, algorithm=FDSKL), shard(), "shard file"),
         (write_account, Account("a", (), {}), "account"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The model store: whole versions or none, nothing used that was changed, golden rows."""
+"""The model store: whole versions or none, nothing used that was changed, known answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ import pytest
 
 from tests.node.shards import shard_of
 from vertikal import ADMMClassifier, AVFKAMClassifier, FDSKLClassifier
-from vertikal.algorithms.kernel_machine.shard import Shard, lasting
+from vertikal.algorithms.admm.algorithm import ADMM
+from vertikal.algorithms.kernel_machine import algorithm
+from vertikal.algorithms.kernel_machine.algorithm import AVFKAM, FDSKL, Fdskl
 from vertikal.data.preparation import ColumnPlan, Preparation
 from vertikal.errors import DiskFull, InputError
-from vertikal.node.models import known_answers, store
+from vertikal.node.models import store
 from vertikal.node.models.store import ModelStore
 
 PREPARATION = Preparation("bank", "mean", (ColumnPlan("x", "number", 2.5),))
@@ -62,27 +64,35 @@ def trained(kind):
     return ADMMClassifier(2).fit(X, y)
 
 
-@pytest.mark.parametrize("kind", ["fourier", "landmarks", "pairs", "linear", "cosines"])
+ALGORITHM_OF = {
+    "fourier": FDSKL,
+    "landmarks": FDSKL,
+    "pairs": AVFKAM,
+    "linear": ADMM,
+    "cosines": ADMM,
+}
+
+
+@pytest.mark.parametrize("kind", ALGORITHM_OF)
 def test_every_kind_of_shard_comes_back_as_it_was(models, kind):
-    shards = trained(kind).shards_
-    for name, shard in shards.items():
-        models.save(name, shard, preparation=PREPARATION)
-        loaded = models.load(name, type(shard))
-        same(loaded.shard, lasting(shard))
+    algorithm = ALGORITHM_OF[kind]
+    for name, shard in trained(kind).shards_.items():
+        models.save(name, shard, algorithm, preparation=PREPARATION)
+        loaded = models.load(name, algorithm)
+        same(loaded.shard, algorithm.to_store(shard))
         assert loaded.preparation == PREPARATION
-        assert known_answers.has_answers(type(shard))
 
 
 def test_versions_count_up_and_the_newest_is_meant(models):
     first, second = shard_of(8), shard_of(16)
-    one = models.save("credit", first, facts={"job": "7", "rows": 300})
-    two = models.save("credit", second)
-    again = models.save("credit", first)
+    one = models.save("credit", first, FDSKL, facts={"job": "7", "rows": 300})
+    two = models.save("credit", second, FDSKL)
+    again = models.save("credit", first, FDSKL)
     assert [one.version, two.version, again.version] == [1, 2, 3]
     assert one.digest == again.digest != two.digest
-    same(models.load("credit", Shard, 2).shard, second)
-    same(models.load("credit", Shard).shard, first)
-    assert models.load("credit", Shard, 2).preparation is None
+    same(models.load("credit", FDSKL, 2).shard, second)
+    same(models.load("credit", FDSKL).shard, first)
+    assert models.load("credit", FDSKL, 2).preparation is None
     assert [(m.name, m.version) for m in models.versions()] == [("credit", n) for n in (1, 2, 3)]
     assert models.show("credit", 1).facts == {"job": "7", "rows": 300}
 
@@ -90,23 +100,23 @@ def test_versions_count_up_and_the_newest_is_meant(models):
 def test_deleting(models):
     for name in ("credit", "fraud"):
         for _ in range(3):
-            models.save(name, shard_of())
+            models.save(name, shard_of(), FDSKL)
     assert models.delete("credit", 2) == [2]
     assert models.delete("fraud") == [1, 2, 3]
     assert [(m.name, m.version) for m in models.versions()] == [("credit", 1), ("credit", 3)]
     with pytest.raises(InputError, match=r"'credit, version 2' is not in this store; .*\[1, 3\]"):
-        models.load("credit", Shard, 2)
+        models.load("credit", FDSKL, 2)
     with pytest.raises(InputError, match=r"model 'fraud' is not in this store; .*\['credit'\]"):
         models.delete("fraud")
 
 
 def test_deleting_the_last_version_spares_one_that_is_stored_meanwhile(models, monkeypatch):
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
 
     def overtaken(remove):
         def late(path, **options):
             if path.name == "credit":
-                models.save("credit", shard_of(16))
+                models.save("credit", shard_of(16), FDSKL)
             remove(path, **options)
 
         return late
@@ -114,11 +124,11 @@ def test_deleting_the_last_version_spares_one_that_is_stored_meanwhile(models, m
     for place, name in ((store.shutil, "rmtree"), (store.Path, "rmdir")):
         monkeypatch.setattr(place, name, overtaken(getattr(place, name)))
     assert models.delete("credit") == [1]
-    same(models.load("credit", Shard).shard, shard_of(16))
+    same(models.load("credit", FDSKL).shard, shard_of(16))
 
 
 def test_a_version_is_begun_again_when_its_folder_is_deleted(models, monkeypatch):
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     mkdir, deleted = store.Path.mkdir, []
 
     def overtaken(path, *arguments, **options):
@@ -127,24 +137,24 @@ def test_a_version_is_begun_again_when_its_folder_is_deleted(models, monkeypatch
         mkdir(path, *arguments, **options)
 
     monkeypatch.setattr(store.Path, "mkdir", overtaken)
-    assert models.save("credit", shard_of(16)).version == 1
+    assert models.save("credit", shard_of(16), FDSKL).version == 1
     assert deleted == [[1]]
 
 
 def test_another_version_of_a_number_is_not_the_one_that_was_there(models):
-    first = models.save("credit", shard_of(8))
+    first = models.save("credit", shard_of(8), FDSKL)
     assert models.holds(first)
-    assert models.holds(models.load("credit", Shard).manifest)
+    assert models.holds(models.load("credit", FDSKL).manifest)
     models.delete("credit")
     assert not models.holds(first)
-    second = models.save("credit", shard_of(16))
+    second = models.save("credit", shard_of(16), FDSKL)
     assert second.version == first.version
     assert not models.holds(first)
 
 
 def test_a_damaged_version_hides_no_other(models, tmp_path):
-    models.save("credit", shard_of(8))
-    models.save("fraud", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
+    models.save("fraud", shard_of(8), FDSKL)
     (tmp_path / "models/credit/1/manifest.json").write_bytes(b"")
     damaged = []
     assert [one.name for one in models.versions(damaged)] == ["fraud"]
@@ -157,7 +167,7 @@ def test_a_damaged_version_hides_no_other(models, tmp_path):
 
 
 def test_a_version_that_is_deleted_while_all_are_listed_is_not_damaged(models, monkeypatch):
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     show = ModelStore.show
 
     def overtaken(self, name, version=None):
@@ -169,7 +179,7 @@ def test_a_version_that_is_deleted_while_all_are_listed_is_not_damaged(models, m
 
 
 def test_everything_is_the_owners_only_and_nothing_is_pickled(models, tmp_path):
-    models.save("credit", shard_of(), preparation=PREPARATION)
+    models.save("credit", shard_of(), FDSKL, preparation=PREPARATION)
     paths = [tmp_path / "models", *(tmp_path / "models").rglob("*")]
     assert len(paths) == 7
     for path in paths:
@@ -187,17 +197,17 @@ def test_a_folder_that_others_can_read_is_refused(tmp_path):
 
 @pytest.mark.parametrize("title", [store.SHARD, store.ARRAYS, store.PREPARATION])
 def test_a_changed_file_is_not_used(models, tmp_path, title):
-    models.save("credit", shard_of(), preparation=PREPARATION)
+    models.save("credit", shard_of(), FDSKL, preparation=PREPARATION)
     path = tmp_path / "models/credit/1" / title
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
-    for look in (lambda: models.load("credit", Shard), lambda: models.check("credit")):
+    for look in (lambda: models.load("credit", FDSKL), lambda: models.check("credit")):
         with pytest.raises(InputError, match=f"{title} is not what was stored"):
             look()
     path.unlink()
     with pytest.raises(InputError, match=f"{title} cannot be read: No such file"):
-        models.load("credit", Shard)
+        models.load("credit", FDSKL)
 
 
 @pytest.mark.parametrize(
@@ -211,59 +221,72 @@ def test_a_changed_file_is_not_used(models, tmp_path, title):
     ],
 )
 def test_a_changed_manifest_is_not_used(models, tmp_path, change, said):
-    models.save("credit", shard_of())
+    models.save("credit", shard_of(), FDSKL)
     path = tmp_path / "models/credit/1/manifest.json"
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=re.escape(said)):
-        models.load("credit", Shard)
+        models.load("credit", FDSKL)
 
 
-def test_a_shard_that_this_library_does_not_know(models, monkeypatch):
+def test_a_shard_of_another_algorithm(models):
+    models.save("credit", shard_of(), FDSKL)
+    with pytest.raises(InputError, match="version 1 must be a AdmmShard, got a Shard"):
+        models.load("credit", ADMM)
+
+
+def test_a_shard_that_this_library_cannot_read(models, monkeypatch):
     @dataclass(frozen=True)
-    class Shard:  # the name of another class
+    class Shard:  # of another library, under the name of ours
         party: str
+        columns: tuple[str, ...]
         word: str
 
-    manifest = models.save("odd", Shard("bank", "x"))
-    assert models.load("odd", Shard).shard == Shard("bank", "x")
-    assert not known_answers.has_answers(Shard)
+    class Other(Fdskl):
+        shard_type = Shard
+
+        def to_store(self, shard):
+            return shard
+
+        def known_answers(self, shard, rows):
+            return rows
+
+    manifest = models.save("odd", Shard("bank", ("x",), "x"), Other())
+    assert models.load("odd", Other()).shard == Shard("bank", ("x",), "x")
     with pytest.raises(InputError, match="is not a Shard of this library"):
-        models.load("odd", globals()["Shard"])
+        models.load("odd", FDSKL)
     assert manifest.kind == "Shard"
     with pytest.raises(NotImplementedError, match="object in a shard"):
-        models.save("odd", Shard("bank", object()))
-    with pytest.raises(NotImplementedError):
-        known_answers.answers(Shard("bank", "x"), np.zeros((4, 1)))
+        models.save("odd", Shard("bank", ("x",), object()), Other())
 
 
-def test_golden_rows_notice_another_library(models, monkeypatch):
+def test_known_answers_notice_another_library(models, monkeypatch):
     """The same file, but directions are drawn in another way."""
-    models.save("credit", shard_of())
-    original = known_answers.draw
+    models.save("credit", shard_of(), FDSKL)
+    original = algorithm.draw
 
-    def drawn_otherwise(shard, owner):
-        found = original(shard, owner)
+    def drawn_otherwise(shard, label_party):
+        found = original(shard, label_party)
         return replace(found, directions=found.directions[:, ::-1])
 
-    monkeypatch.setattr(known_answers, "draw", drawn_otherwise)
-    with pytest.raises(InputError, match=r"golden rows give other answers .* vertikal 0\.1\.0"):
-        models.load("credit", Shard)
-    monkeypatch.setattr(known_answers, "answers", lambda shard, rows: np.zeros((1, 1)))
+    monkeypatch.setattr(algorithm, "draw", drawn_otherwise)
+    with pytest.raises(InputError, match=r"known answers are other ones .* vertikal 0\.1\.0"):
+        models.load("credit", FDSKL)
+    monkeypatch.setattr(FDSKL, "known_answers", lambda shard, rows: np.zeros((1, 1)), raising=False)
     with pytest.raises(InputError, match="off by inf"):
-        models.load("credit", Shard)
+        models.load("credit", FDSKL)
 
 
 @pytest.mark.parametrize("name", ["", "../x", ".hidden", "a/b", "x" * 65, "a b"])
 def test_names_that_are_no_names(models, name):
     with pytest.raises(InputError, match="name of a model must be 1 to 64 letters"):
-        models.save(name, shard_of())
+        models.save(name, shard_of(), FDSKL)
 
 
 @pytest.mark.parametrize("step", ["open", "_write", "fsync", "rename"])
 def test_a_failure_at_any_step_leaves_what_was_there(models, tmp_path, monkeypatch, step):
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
 
     place = {"_write": store, "rename": store.Path}.get(step, store.os)
     original, failed = getattr(place, step), []
@@ -277,34 +300,35 @@ def test_a_failure_at_any_step_leaves_what_was_there(models, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(place, step, fail_once)
         with pytest.raises(DiskFull):
-            models.save("credit", shard_of(16))
+            models.save("credit", shard_of(16), FDSKL)
     assert [one.version for one in models.versions()] == [1]
-    same(models.load("credit", Shard).shard, shard_of(8))
+    same(models.load("credit", FDSKL).shard, shard_of(8))
     assert {path.name for path in (tmp_path / "models/credit").iterdir()} == {"1"}
-    assert models.save("credit", shard_of(16)).version == 2
+    assert models.save("credit", shard_of(16), FDSKL).version == 2
 
 
 def test_two_writers_take_two_numbers(models, monkeypatch):
     original = ModelStore._numbers
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     stale = iter([[], []])
     monkeypatch.setattr(
         ModelStore, "_numbers", lambda self, name: next(stale, None) or original(self, name)
     )
-    assert models.save("credit", shard_of(16)).version == 2
-    same(models.load("credit", Shard, 1).shard, shard_of(8))
+    assert models.save("credit", shard_of(16), FDSKL).version == 2
+    same(models.load("credit", FDSKL, 1).shard, shard_of(8))
 
 
 WRITER = """
 import sys
 from pathlib import Path
 from tests.node.shards import shard_of
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.node.models.store import ModelStore
 models = ModelStore(Path(sys.argv[1]))
-models.save("credit", shard_of(512))
+models.save("credit", shard_of(512), FDSKL)
 print("ready", flush=True)
 while True:
-    models.save("credit", shard_of(512))
+    models.save("credit", shard_of(512), FDSKL)
 """
 
 
@@ -326,18 +350,18 @@ def test_a_writer_that_is_killed_leaves_whole_versions(tmp_path):
     assert len(versions) >= 2
     assert versions == list(range(1, len(versions) + 1))
     for version in versions:
-        same(models.load("credit", Shard, version).shard, shard_of(512))
-    assert models.save("credit", shard_of(512)).version == len(versions) + 1
+        same(models.load("credit", FDSKL, version).shard, shard_of(512))
+    assert models.save("credit", shard_of(512), FDSKL).version == len(versions) + 1
 
 
 def test_what_a_crash_left_is_swept_away_later(models, tmp_path, monkeypatch):
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     left = tmp_path / "models/credit/.new-0123"
     left.mkdir()
     (left / "shard.json").touch()
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     assert left.exists()  # somebody may be writing it
     monkeypatch.setattr(store, "_STALE", -1.0)
-    models.save("credit", shard_of(8))
+    models.save("credit", shard_of(8), FDSKL)
     assert not left.exists()
     assert [one.version for one in models.versions()] == [1, 2, 3]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.node.test_programs import SEALED
 
 from tests.node.services import trio
-from tests.node.test_programs import SEALED
 from tests.organisations import NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.admm import centre
 from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine import values as hidden
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.approval import decisions
@@ -91,7 +91,7 @@ def forgetful(monkeypatch):
 
 
 def lender_shard(world):
-    return world["lender"].models.load("credit", Shard).shard
+    return world["lender"].models.load("credit", FDSKL).shard
 
 
 def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
@@ -267,7 +267,7 @@ def test_shards_of_two_runs_are_no_model(world, monkeypatch):
     attempts = {name: world[name].models.newest_of_job(digest).facts["attempt"] for name in NAMES}
     assert len(set(attempts.values())) == 1
     shares = [
-        world[name].models.load("credit", Shard).shard.coefficient_share
+        world[name].models.load("credit", FDSKL).shard.coefficient_share
         for name in ("lender", "bank")
     ]
     total = (shares[0] + shares[1]).view(np.int64)

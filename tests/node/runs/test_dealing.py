@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from tests.node.test_programs import IDS, ROWS, SEALED, labels_by_id
 
 from tests.node.services import trio
-from tests.node.test_programs import IDS, ROWS, SEALED, labels_by_id
 from tests.organisations import DEGRADED, RULE, WITH_NOTARY, lay_out, until, write_job
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import InputError
 from vertikal.node.approval.policy import objections
@@ -50,7 +50,7 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
         assert planned["parties"]["notary"]["bytes_sent"] > 0
         digest = world.submit().digest
         world.done(digest)
-        shard = notary.models.load("credit", Shard).shard
+        shard = notary.models.load("credit", FDSKL).shard
         assert (shard.columns, shard.coefficients, shard.coefficient_share) == ((), None, None)
         # Everybody lacks twenty people: without the shop, twenty more are common.
         common = ROWS + 20 * (len(WITH_NOTARY) - len(names))

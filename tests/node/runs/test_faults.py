@@ -14,7 +14,7 @@ import pytest
 from tests.node.services import Trio, trio
 from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
 from vertikal import files
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import InputError, PeerStopped, PredictionRefused
 from vertikal.node import service
 from vertikal.node.approval import proposals
@@ -283,7 +283,7 @@ def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
     for name in NAMES:
         store = Path(world.root, name, "store")
         found += [path for path in (store, *store.rglob("*")) if path.lstat().st_mode & 0o077]
-        secret = world[name].models.load("credit", Shard, None).shard.seed
+        secret = world[name].models.load("credit", FDSKL, None).shard.seed
         said = "\n".join(world.said[name]) + (store / "audit.log").read_text()
         key = (world.root / name / f"{name}.key").read_text().splitlines()[1]
         assert secret.hex() not in said

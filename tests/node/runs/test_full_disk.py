@@ -12,7 +12,7 @@ import pytest
 from tests.node.services import trio
 from tests.organisations import NAMES, lay_out, until, write_job
 from vertikal.algorithms.kernel_machine import phases
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import DiskFull
 from vertikal.files import Room, is_full, private_folder
 from vertikal.node.approval import decisions
@@ -52,7 +52,7 @@ def disk(monkeypatch, quick_beats):
 
 
 def shards(world):
-    found = {name: world[name].models.load("credit", Shard).shard for name in NAMES}
+    found = {name: world[name].models.load("credit", FDSKL).shard for name in NAMES}
     assert all(one.seed for one in found.values())
     return found["lender"].coefficients.tobytes(), [found[name].seed for name in NAMES]
 
@@ -62,7 +62,7 @@ def versions(world, name):
     models = world[name].models
     there = [one.version for one in models.versions()]
     for number in there:
-        models.load("credit", Shard, number)
+        models.load("credit", FDSKL, number)
     folder = Path(world.root, name, "store", "models", "credit")
     assert sorted(path.name for path in folder.iterdir()) == [str(one) for one in there]
     return there

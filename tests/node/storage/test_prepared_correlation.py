@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.running import run
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL, Fdskl
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, PadReused
 from vertikal.mesh import local_meshes
@@ -79,9 +80,9 @@ def coefficients(shards):
 @pytest.mark.parametrize("disclosure", ["values", "sealed"])
 def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosure):
     job = job_of(folder, disclosure)
-    size = write_correlation(folder / "c", job.program_settings(), ROWS)
+    size = write_correlation(folder / "c", FDSKL, job.algorithm_settings(), ROWS)
     assert (folder / "c").stat().st_size == size
-    correlation = claim_correlation(folder / "c", job.program_settings(), ROWS)
+    correlation = claim_correlation(folder / "c", job.algorithm_settings(), ROWS)
     prepared, live = train(job, folder, correlation), train(job, folder)
     correlation.close()
     scale = np.abs(coefficients(live)).max()
@@ -92,14 +93,14 @@ def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosu
 
 
 def test_it_is_its_owners_alone(folder):
-    write_correlation(folder / "c", job_of(folder).program_settings(), ROWS)
+    write_correlation(folder / "c", FDSKL, job_of(folder).algorithm_settings(), ROWS)
     assert stat.S_IMODE((folder / "c").stat().st_mode) == 0o600
     assert not (folder / "c.part").exists()
 
 
 def test_it_is_taken_once(folder):
-    settings = job_of(folder).program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job_of(folder).algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     claim_correlation(folder / "c", settings, ROWS).close()
     assert not list(folder.glob("c*"))
     with pytest.raises(InputError, match=r"'c' cannot be taken: .*; each is used once, prepare an"):
@@ -108,8 +109,8 @@ def test_it_is_taken_once(folder):
 
 def test_the_disk_has_forgotten_it_before_it_is_used(folder, monkeypatch):
     """With a loss of power in mind: a name that came back would give the same masks again."""
-    settings = job_of(folder).program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job_of(folder).algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     synced, fsync = [], os.fsync
 
     def sync(number):
@@ -122,8 +123,8 @@ def test_the_disk_has_forgotten_it_before_it_is_used(folder, monkeypatch):
 
 
 def test_of_many_who_want_it_one_gets_it(folder):
-    settings = job_of(folder).program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job_of(folder).algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     got, start = [], threading.Barrier(8)
 
     def want():
@@ -147,8 +148,8 @@ def test_of_many_who_want_it_one_gets_it(folder):
 def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
     """Whoever copies the file and deals from both: the helper sees the same numbers come again."""
     job = job_of(folder)
-    settings = job.program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job.algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     correlation = claim_correlation(folder / "c", settings, ROWS)
     first = {}
     take = correlation.take
@@ -168,8 +169,8 @@ def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
     ],
 )
 def test_one_for_another_job_is_refused_and_stays(folder, change, said):
-    settings = job_of(folder).program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job_of(folder).algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     rows = change.pop("rows", ROWS)
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__} | change
     with pytest.raises(InputError, match=f"was prepared for another job: {said}"):
@@ -178,7 +179,7 @@ def test_one_for_another_job_is_refused_and_stays(folder, change, said):
 
 
 def test_what_is_no_correlation(folder):
-    settings = job_of(folder).program_settings()
+    settings = job_of(folder).algorithm_settings()
     for content, said in (
         (b"hello, this is a letter", "is no correlation: not a frame"),
         (b"VK", "'c' ends too early; prepare another"),
@@ -190,18 +191,18 @@ def test_what_is_no_correlation(folder):
 
 def test_a_file_cut_short_opens_nothing(folder):
     job = job_of(folder)
-    size = write_correlation(folder / "c", job.program_settings(), ROWS)
+    size = write_correlation(folder / "c", FDSKL, job.algorithm_settings(), ROWS)
     with (folder / "c").open("r+b") as file:
         file.truncate(size - 10)
-    correlation = claim_correlation(folder / "c", job.program_settings(), ROWS)
+    correlation = claim_correlation(folder / "c", job.algorithm_settings(), ROWS)
     with pytest.raises(InputError, match="correlation 'c' ends too early"):
         train(job, folder, correlation)
     correlation.close()
 
 
 def test_arrays_out_of_order_are_refused(folder):
-    settings = job_of(folder).program_settings()
-    write_correlation(folder / "c", settings, ROWS)
+    settings = job_of(folder).algorithm_settings()
+    write_correlation(folder / "c", FDSKL, settings, ROWS)
     correlation = claim_correlation(folder / "c", settings, ROWS)
     with pytest.raises(InputError, match=r"has 'corrections' \(60, 16\) where the run needs 'x'"):
         correlation.take("x", (60, 16), np.uint64)
@@ -209,20 +210,20 @@ def test_arrays_out_of_order_are_refused(folder):
 
 
 def test_a_file_that_is_there_is_not_written_over(folder):
-    settings = job_of(folder).program_settings()
+    settings = job_of(folder).algorithm_settings()
     (folder / "c").write_text("precious")
     with pytest.raises(InputError, match="'c' is there already"):
-        write_correlation(folder / "c", settings, ROWS)
+        write_correlation(folder / "c", FDSKL, settings, ROWS)
     with pytest.raises(InputError, match="cannot be written: No such file"):
-        write_correlation(folder / "nowhere" / "c", settings, ROWS)
+        write_correlation(folder / "nowhere" / "c", FDSKL, settings, ROWS)
 
 
 def test_what_cannot_be_prepared(folder):
-    settings = job_of(folder).program_settings()
+    settings = job_of(folder).algorithm_settings()
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     opened = FdsklSettings(**(fields | {"disclosure": "open"}))
     with pytest.raises(InputError, match="disclosure must be 'values' or 'sealed' for a dealer"):
-        write_correlation(folder / "c", opened, ROWS)
+        write_correlation(folder / "c", FDSKL, opened, ROWS)
     several = FdsklSettings(
         **(
             fields
@@ -234,14 +235,14 @@ def test_what_cannot_be_prepared(folder):
         )
     )
     with pytest.raises(InputError, match="label_parties must be one where a dealer prepares"):
-        write_correlation(folder / "c", several, ROWS)
+        write_correlation(folder / "c", FDSKL, several, ROWS)
 
 
 def test_an_interrupted_preparation_leaves_nothing(folder, monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vertikal.node.storage.prepared_correlation.prepare", stop)
+    monkeypatch.setattr(Fdskl, "prepare", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_correlation(folder / "c", job_of(folder).program_settings(), ROWS)
+        write_correlation(folder / "c", FDSKL, job_of(folder).algorithm_settings(), ROWS)
     assert not list(folder.glob("c*"))

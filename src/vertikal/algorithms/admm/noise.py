@@ -14,6 +14,7 @@ from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
 from vertikal.errors import InputError
 from vertikal.party.party import Party
 from vertikal.privacy.accountant import (
+    Spent,
     corollary1,
     corollary1_round,
     epsilon_of,
@@ -31,16 +32,6 @@ _ROUNDING = 1e-4
 """What rounding to the lattice may add to the sensitivity; half of it is the x-step's own."""
 _PUBLISHED_FRACTION = 36
 _LIGHTEST = 1e-6
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What the rounds up to ``round`` have cost one party."""
-
-    round: int
-    epsilon: float  # tight, at δ
-    composed: float  # by Corollary 1, at the same δ
-    delta: float
 
 
 @dataclass(frozen=True)

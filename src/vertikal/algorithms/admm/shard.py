@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.admm.design import Features
-from vertikal.algorithms.admm.noise import Spent
 from vertikal.algorithms.admm.settings import AdmmSettings
+from vertikal.privacy.accountant import Spent
 
 Array = npt.NDArray[Any]
 

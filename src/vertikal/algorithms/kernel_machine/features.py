@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+import numpy as np
+from scipy import sparse
+
 from vertikal.algorithms.kernel_machine.bandwidth import agree_on_bandwidth
-from vertikal.algorithms.kernel_machine.landmarks import keep_landmarks, whiten
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.values import HiddenPass
 from vertikal.data.scaling import learn_scaling
 from vertikal.errors import InputError
+from vertikal.kernels.landmarks import FLOOR, Whitening, landmark_rows, whitening
 from vertikal.party.party import Labels, Party
 from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.whitened_operator import WhitenedOperator
@@ -69,3 +73,44 @@ def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
         if serving:
             phases.finish()
     return shard
+
+
+def keep_landmarks(party: Party, shard: Shard) -> Shard:
+    """The shard with this party's own, scaled coordinates of the landmarks, if the map has any."""
+    settings = shard.settings
+    if settings.feature_map != "landmarks":
+        return shard
+    centre, factor = shard.scaling.arrays()
+    kept = {}
+    for owner, rows in landmark_rows(party.table.rows, settings.widths(), settings.seed).items():
+        block = party.table.block(rows)
+        dense = block.toarray() if sparse.issparse(block) else block
+        kept[owner] = (dense - centre) * factor
+    return replace(shard, landmarks=kept)
+
+
+def whiten(party: Party, shard: Shard) -> Whitening | None:
+    """Sum the distances among the landmarks; at a label party, the factor that whitens its block.
+
+    All parties take part. These few distances are summed in 32 bits whatever the others are: the
+    inverse of the kernel among landmarks would magnify their rounding. With several label parties
+    each block stands for the whole kernel, so that its features carry its share.
+    """
+    settings = shard.settings
+    if settings.feature_map != "landmarks":
+        return None
+    factor = None
+    rows = landmark_rows(party.table.rows, settings.widths(), settings.seed)
+    fine = replace(shard, settings=msgspec.structs.replace(settings, ring_bits=32))
+    phases = PhasePass(party, fine)
+    for owner, chosen in rows.items():
+        mine = party.name == owner
+        kernel = np.empty((len(chosen), len(chosen)) if mine else (0, 0))
+        for where, total in phases.stream(chosen):
+            if mine and total is not None:
+                kernel[where] = phases.own.decode(total, np.float64)
+        if mine:
+            factor = whitening(
+                kernel, len(chosen) / settings.n_components, FLOOR[settings.ring_bits]
+            )
+    return factor

@@ -7,7 +7,7 @@ same numbers never lie in two places.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -76,11 +76,3 @@ class Shard:
     def learned(self) -> bool:
         """Whether this party holds coefficients, or its share of them."""
         return self.coefficients is not None or self.coefficient_share is not None
-
-
-def lasting(shard: Any) -> Any:
-    """What is stored of a shard: its curves without the clock, which no two runs share."""
-    if not isinstance(shard, Shard):
-        return shard
-    moments = [replace(moment, seconds=0.0) for moment in shard.training.moments]
-    return replace(shard, training=replace(shard.training, moments=moments))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.policy import objections, used_features
 from vertikal.node.approval.proposals import AHEAD
 from vertikal.node.printable import printable
-from vertikal.node.programs import program_named
 
 if TYPE_CHECKING:
     from vertikal.node.service import Service
@@ -21,12 +21,6 @@ _BANDWIDTH = 100e6 / 8
 """Bytes a second that it counts with: 100 Mb/s."""
 _ROUND = 0.02
 """Seconds that a round of messages takes it."""
-
-_DOES = {
-    "fdskl": "a kernel machine by random features (FDSKL)",
-    "avfkam": "a kernel machine for the AUC, on pairs of rows (AVFKAM)",
-    "admm": "a linear machine by ADMM sharing",
-}
 
 
 def summary(service: Service, record: Record) -> dict[str, Any]:
@@ -80,15 +74,15 @@ def _clocks(service: Service, record: Record) -> list[str]:
 def describe(service: Service, record: Record) -> str:
     """All that an owner should know before it approves."""
     proposal, job, me = record.proposal, record.proposal.job, service.me
-    program = program_named(job.algorithm)
-    settings = job.program_settings()
+    algorithm = algorithm_named(job.algorithm)
+    messages = algorithm.messages(job.algorithm_settings())
     lines = [
         f"Job {record.number} ({proposal.name}): {summary(service, record)['state']}",
         f"  submitted by {proposal.submitter} on {_date(proposal.submitted)}, digest "
         f"{record.digest}",
         "",
         "What is computed",
-        f"  {_DOES.get(job.algorithm, job.algorithm)}, with {', '.join(job.names)};",
+        f"  {algorithm.description}, with {', '.join(job.names)};",
         f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
         "labels. Settings: "
         + (", ".join(f"{key} = {value}" for key, value in job.settings.items()) or "all defaults"),
@@ -97,7 +91,7 @@ def describe(service: Service, record: Record) -> str:
         lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
     lines += ["", f"Your columns ({me})", *_columns(service, record)]
     lines += ["", "Who learns what"]
-    lines += [f"  {one.what}: {one.learns}" for one in program.learns(settings)]
+    lines += [f"  {one.what}: {one.learns}" for one in messages]
     lines += _ids(service, record)
     lines += ["", "What it costs, at most", *_cost(service, record)]
     lines += ["", "Decisions"]
@@ -136,18 +130,9 @@ def _ids(service: Service, record: Record) -> list[str]:
 
 
 def _predictions(service: Service, record: Record) -> list[str]:
-    """What a prediction shows of the rows asked for, by the job's level."""
+    """Say what a prediction shows of the rows asked for."""
     job = record.proposal.job
-    level = program_named(job.algorithm).disclosure(job.program_settings())
-    if job.algorithm == "admm":
-        shows = (
-            f"{job.leader} gets the joint prediction of each row, with two parties the other's "
-            "part of it; there is no noise in it, also where training has some"
-        )
-    elif level == "open":
-        shows = f"{' and '.join(job.label_parties)} get the summed phases of these rows, as above"
-    else:
-        shows = f"{job.leader} gets f of these rows, and nothing else of them"
+    shows = algorithm_named(job.algorithm).prediction_shows(job.algorithm_settings())
     lines = [f"  each prediction: {shows}"]
     if service.home.policy.degraded_predictions:
         lines.append(
@@ -158,10 +143,11 @@ def _predictions(service: Service, record: Record) -> list[str]:
 
 
 def _columns(service: Service, record: Record) -> list[str]:
-    part = record.proposal.job.parties[service.me]
+    job = record.proposal.job
+    part = job.parties[service.me]
     if part.table is None:
-        helper = record.proposal.job.program_settings().assistants()[0]
-        names = ", ".join((*record.proposal.job.label_parties, helper))
+        dealer = algorithm_named(job.algorithm).dealer(job.algorithm_settings())
+        names = ", ".join(dealer.receivers) if dealer else "nobody"
         return [
             f"  none: you are the dealer, and send random masks to {names}",
             *(f"  against your policy: {words}" for words in objections_of(service, record)),
@@ -184,7 +170,7 @@ def objections_of(service: Service, record: Record) -> list[str]:
 def _cost(service: Service, record: Record) -> list[str]:
     proposal, job = record.proposal, record.proposal.job
     width = max(1, len(record.columns) or 10)
-    cost = program_named(job.algorithm).cost(job.program_settings(), proposal.rows, width)
+    cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), proposal.rows, width)
     sent = cost.bytes_sent.get(service.me, 0)
     most = max(cost.bytes_sent.values())
     seconds = cost.multiplications / _SPEED + most / _BANDWIDTH + cost.rounds * _ROUND

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from vertikal.algorithms.algorithm import Exposure
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
 from vertikal.node.config.party_file import Offer, PartyFile, Policy, StandingRule
-from vertikal.node.programs import program_named
 
 
 def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]]:
@@ -58,30 +58,25 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
     """Why this party must not take part, in words for the one who asks; empty if it may."""
     policy, job = file.policy, proposal.job
     found = []
-    program = program_named(job.algorithm)
-    settings = job.program_settings()
-    disclosure = program.disclosure(settings)
-    directions = program.directions(settings)
+    exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
     if proposal.submitter != file.name and proposal.submitter not in policy.who:
         found.append(f"policy of {file.name}: {proposal.submitter} may not submit jobs to it")
     if job.algorithm not in policy.algorithms:
         found.append(f"policy of {file.name}: algorithm {job.algorithm!r} is not allowed")
-    if disclosure not in policy.disclosures:
+    if exposure.level not in policy.disclosures:
         found.append(
-            f"policy of {file.name}: disclosure {disclosure!r} is not allowed, only "
+            f"policy of {file.name}: disclosure {exposure.level!r} is not allowed, only "
             f"{', '.join(map(repr, policy.disclosures)) or 'none'}"
         )
-    if directions > policy.most_directions:
+    if exposure.components > policy.most_directions:
         found.append(
-            f"policy of {file.name}: {directions} directions per row, at most "
+            f"policy of {file.name}: {exposure.components} directions per row, at most "
             f"{policy.most_directions} are allowed"
         )
-    if disclosure == "values" and hasattr(settings, "value_bits"):
-        found += [f"policy of {file.name}: {words}" for words in _opens(policy, settings)]
+    found += [f"policy of {file.name}: {words}" for words in _opened_too_much(policy, exposure)]
     if not policy.experiments:
-        found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, settings)]
-    privacy = getattr(settings, "privacy", None)
-    if privacy is not None and policy.privacy is None:
+        found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, exposure)]
+    if exposure.private and policy.privacy is None:
         found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
     if job.parties[file.name].table is not None:
         try:
@@ -89,7 +84,7 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
         except InputError as error:
             found.append(str(error))
         else:
-            if privacy is not None and (offer.missing != "refuse" or offer.categories):
+            if exposure.private and (offer.missing != "refuse" or offer.categories):
                 found.append(
                     f"table of {file.name}: filling missing cells and reading categories looks at "
                     "all rows, which differential privacy does not count; offer numbers with "
@@ -98,34 +93,33 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
     return found
 
 
-def _opens(policy: Policy, settings: Any) -> list[str]:
-    """What a job with hidden phases opens beyond what is allowed: how often, and how precisely."""
+def _opened_too_much(policy: Policy, exposure: Exposure) -> list[str]:
+    """List values of training rows that a job opens more often or more precisely than allowed."""
     found = []
-    for owner, width in settings.widths().items():
-        most = policy.most_passes or max(1, width // 4)
-        if settings.passes(owner) > most:
+    for opened in exposure.opened:
+        most = policy.most_passes or opened.safe_passes
+        if opened.passes > most:
             found.append(
-                f"max_passes lets {owner} see {settings.passes(owner)} values of each row, at most "
-                f"{most} are allowed (most_passes)"
+                f"max_passes lets {opened.label_party} see {opened.passes} values of each row, at "
+                f"most {most} are allowed (most_passes)"
             )
-    if settings.value_bits > policy.most_value_bits:
+    bits = max((opened.bits for opened in exposure.opened), default=0)
+    if bits > policy.most_value_bits:
         found.append(
-            f"values of {settings.value_bits} bits are opened, at most {policy.most_value_bits} "
-            "are allowed (most_value_bits)"
+            f"values of {bits} bits are opened, at most {policy.most_value_bits} are allowed "
+            "(most_value_bits)"
         )
     return found
 
 
-def _for_experiments(job: Job, settings: Any) -> list[str]:
-    """What papers are reproduced with, and what would show more than any level says."""
+def _for_experiments(job: Job, exposure: Exposure) -> list[str]:
+    """List settings for reproducing papers, which show more than the job's level says."""
     found = []
     if job.secret_seed is not None:
         found.append("secret_seed shows every party's directions, and is for experiments only")
     if job.masking != "pads":
         found.append(f"masking {job.masking!r} is for experiments only, use 'pads'")
-    if getattr(settings, "directions", "private") != "private":
-        found.append("shared directions are for experiments only")
-    return found
+    return [*found, *exposure.experiments]
 
 
 def standing_rule(
@@ -136,16 +130,14 @@ def standing_rule(
     ``today`` counts the jobs that were approved by rule in the last 24 hours.
     """
     job = proposal.job
-    program = program_named(job.algorithm)
-    settings = job.program_settings()
+    exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
     for rule in file.policy.standing:
         fits = (
             proposal.submitter in rule.who
             and job.algorithm in rule.algorithms
-            and program.disclosure(settings) in rule.disclosures
+            and exposure.level in rule.disclosures
             and (rule.columns is None or set(columns) <= set(rule.columns))
-            and program.directions(settings)
-            <= (rule.most_directions or file.policy.most_directions)
+            and exposure.components <= (rule.most_directions or file.policy.most_directions)
             and today < rule.per_day
         )
         if fits:

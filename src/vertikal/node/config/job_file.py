@@ -2,7 +2,7 @@
 
     algorithm = "fdskl"              # or "avfkam", "admm"
     timeout = 300
-    [settings]                       # of the program, most as the estimators' parameters
+    [settings]                       # of the algorithm, most as the estimators' parameters
     n_components = 512
     scale = "standard"
     [parties.lender]                 # the order of the parties is the order of the ranks
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PartyUnknown
 from vertikal.mesh.collectives import SHAPES
 from vertikal.node.config.federation_file import read_toml
@@ -81,7 +82,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read_unchecked(cls, path: Path) -> Job:
-        """The same for a service to check, without the libraries of the programs."""
+        """The same for a service to check, without the libraries of the algorithms."""
         job: Job = read_toml(path, cls, "job file")
         return job
 
@@ -104,17 +105,17 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = [name for name, part in self.parties.items() if part.test is not None]
         if given and len(given) < len(self.parties):
             raise InputError.of("test", "named by all parties or by none", f"only by {given}")
-        settings = self.program_settings()
+        dealer = self.dealer
         for name, part in self.parties.items():
-            self._check_part(name, part, settings)
+            self._check_part(name, part, dealer)
 
-    def _check_part(self, name: str, part: Part, settings: Any) -> None:
-        """A table, or the part of a dealer without data."""
+    def _check_part(self, name: str, part: Part, dealer: str | None) -> None:
+        """Refuse a part that is neither a table nor that of a dealer without data."""
         if part.table is not None:
             if part.rows is not None:
                 raise InputError.of(f"rows of {name}", "left out: it names a table", part.rows)
             return
-        if self.dealer_of(settings) != name:
+        if dealer != name:
             raise InputError.of(
                 f"table of {name}", "named: only the dealer of hidden phases has none", "none"
             )
@@ -139,11 +140,11 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     part.test[:60],
                 )
 
-    @staticmethod
-    def dealer_of(settings: Any) -> str | None:
-        """The dealer of hidden phases, if the job has one."""
-        hides = getattr(settings, "hides", False)
-        return str(settings.assistants()[1]) if hides else None
+    @property
+    def dealer(self) -> str | None:
+        """The party that deals random masks, if the job has one; it may have a table."""
+        dealer = algorithm_named(self.algorithm).dealer(self.algorithm_settings())
+        return None if dealer is None else dealer.name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -184,11 +185,10 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether there are rows to predict after training."""
         return all(part.test is not None for part in self.parties.values())
 
-    def program_settings(self) -> Any:
-        """The settings of the job's program, checked."""
-        from vertikal.node.programs import program_named
-
-        return program_named(self.algorithm).settings(self)
+    def algorithm_settings(self) -> Any:
+        """The settings of the job's algorithm, checked."""
+        algorithm = algorithm_named(self.algorithm)
+        return algorithm.read_settings(self.settings, self.names, self.label_parties)
 
     def secret(self, name: str) -> bytes:
         """A party's own 32 bytes: from the operating system, or from ``secret_seed``."""
@@ -251,7 +251,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.parties[name]
 
     def _labels(self, name: str, column: Any) -> Labels:
-        return labels_of(name, column, regression=bool(self.settings.get("regression")))
+        return labels_of(name, column, regression=self.algorithm_settings().regression)
 
 
 def labels_of(name: str, column: Any, *, regression: bool) -> Labels:

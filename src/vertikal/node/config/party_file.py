@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from vertikal.algorithms.catalogue import ALGORITHMS
 from vertikal.errors import InputError
 from vertikal.mesh.addresses import check_address
 from vertikal.node.config.federation_file import read_toml
@@ -69,7 +70,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Under which conditions this party takes part at all, whoever approves."""
 
     who: tuple[str, ...] = ()
-    algorithms: tuple[str, ...] = ("fdskl", "avfkam", "admm")
+    algorithms: tuple[str, ...] = tuple(ALGORITHMS)
     disclosures: tuple[str, ...] = ("values",)
     least_rows: int = 100
     most_directions: int = 4096

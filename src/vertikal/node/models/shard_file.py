@@ -11,13 +11,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from vertikal.algorithms.admm.shard import AdmmShard
-from vertikal.algorithms.kernel_machine.shard import Shard, lasting
+from vertikal.algorithms.algorithm import Algorithm
 from vertikal.errors import InputError
 from vertikal.files import move_over
 from vertikal.records import convert, from_msgpack
 
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Shard, AdmmShard)}
 _DTYPES = ("<f8", "<u8")
 
 
@@ -32,9 +30,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shard: msgspec.Raw
 
 
-def write_shard(shard: Any, path: Path) -> None:
+def write_shard(shard: Any, path: Path, algorithm: Algorithm[Any, Any]) -> None:
     """Write a shard; an older one of this name is replaced, once this one is whole."""
-    packed = msgspec.Raw(msgspec.msgpack.encode(lasting(shard), enc_hook=_packed))
+    packed = msgspec.Raw(msgspec.msgpack.encode(algorithm.to_store(shard), enc_hook=_packed))
     content = msgspec.msgpack.encode(_File(type(shard).__name__, packed))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,13 +41,14 @@ def write_shard(shard: Any, path: Path) -> None:
         raise InputError(f"shard file {path.name!r} cannot be written: {error.strerror}") from None
 
 
-def read_shard(path: Path) -> Any:
-    """The shard in this file."""
+def read_shard(path: Path, algorithm: Algorithm[Any, Any]) -> Any:
+    """The shard of this algorithm in this file."""
+    kind = algorithm.shard_type
     try:
         content = from_msgpack(path.read_bytes(), _File)
-        if content.kind not in KINDS:
-            raise ValueError(f"unknown kind {content.kind!r}")
-        return from_msgpack(content.shard, KINDS[content.kind], dec_hook=_unpacked)
+        if content.kind != kind.__name__:
+            raise ValueError(f"it is a {content.kind!r}, not a {kind.__name__!r}")
+        return from_msgpack(content.shard, kind, dec_hook=_unpacked)
     except OSError as error:
         raise InputError(f"shard file {path.name!r} cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:

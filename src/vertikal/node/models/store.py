@@ -2,7 +2,7 @@
 
     models/credit/3/manifest.json      who, what, when; the digest of every other file
     models/credit/3/shard.json         the shard, arrays left out
-    models/credit/3/arrays.npz         its arrays, and golden rows with their answers
+    models/credit/3/arrays.npz         its arrays, and invented rows with its answers
     models/credit/3/preparation.json   how the party's columns are prepared, if they are
 
 A version is written beside and moved into place by one rename, so a crash leaves it whole or not
@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from vertikal.algorithms.kernel_machine.shard import lasting
+from vertikal.algorithms.algorithm import Algorithm, ModelShard
 from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
@@ -46,10 +46,10 @@ MANIFEST, SHARD, ARRAYS, PREPARATION = (
     "preparation.json",
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_GOLDEN = ("golden rows", "golden answers")
+_KNOWN = ("golden rows", "golden answers")
 _STALE = 3600.0
 
-S = TypeVar("S")
+S = TypeVar("S", bound=ModelShard)
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,17 +90,18 @@ class ModelStore:
     def save(
         self,
         name: str,
-        shard: Any,
+        shard: S,
+        algorithm: Algorithm[Any, S],
         *,
         preparation: Preparation | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Manifest:
-        """Store a shard (a dataclass) as the next version of ``name``.
+        """Store a shard of this algorithm as the next version of ``name``.
 
         ``facts`` is what `vertikal model show` tells about it: numbers and words, nothing secret.
         """
         folder = self._folder / _checked(name)
-        files = _files_of(lasting(shard), preparation)
+        files = _files_of(shard, algorithm, preparation)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
             _begin(folder, fresh)
@@ -149,8 +150,11 @@ class ModelStore:
             sync_folder(folder)
             return manifest
 
-    def load(self, name: str, kind: type[S], version: int | None = None) -> Stored[S]:
-        """The shard of this version, the newest by default, after its digests and golden rows."""
+    def load(
+        self, name: str, algorithm: Algorithm[Any, S], version: int | None = None
+    ) -> Stored[S]:
+        """The shard of this version, the newest by default, after its digests and known answers."""
+        kind = algorithm.shard_type
         manifest = self.show(name, version)
         what = f"model {name!r}, version {manifest.version}"
         if manifest.kind != kind.__name__:
@@ -159,6 +163,7 @@ class ModelStore:
         try:
             with np.load(io.BytesIO(files[ARRAYS]), allow_pickle=False) as packed:
                 arrays = {title: packed[title] for title in packed.files}
+            known = [arrays[title] for title in _KNOWN]
             shard = convert(
                 json.loads(files[SHARD]),
                 kind,
@@ -170,13 +175,12 @@ class ModelStore:
             )
         except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
-        if _GOLDEN[0] in arrays:
-            off = known_answers.difference(shard, *(arrays[title] for title in _GOLDEN))
-            if not off <= known_answers.TOLERANCE:
-                raise InputError(
-                    f"{what}: its golden rows give other answers than when it was stored (off by "
-                    f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
-                )
+        off = known_answers.difference(algorithm, shard, *known)
+        if not off <= known_answers.TOLERANCE:
+            raise InputError(
+                f"{what}: its known answers are other ones than when it was stored (off by "
+                f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
+            )
         return Stored(manifest, shard, preparation)
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
@@ -285,8 +289,11 @@ class ModelStore:
         return files
 
 
-def _files_of(shard: Any, preparation: Preparation | None) -> dict[str, bytes]:
-    """The shard as files, with golden rows where its kind has answers."""
+def _files_of(
+    shard: S, algorithm: Algorithm[Any, S], preparation: Preparation | None
+) -> dict[str, bytes]:
+    """The shard as files, with invented rows and its own answers to them."""
+    shard = algorithm.to_store(shard)
     arrays: dict[str, Any] = {}
 
     def outside(value: Any) -> Any:
@@ -296,9 +303,8 @@ def _files_of(shard: Any, preparation: Preparation | None) -> dict[str, bytes]:
         return {"array": f"array {len(arrays) - 1}"}
 
     content = _json(msgspec.to_builtins(shard, enc_hook=outside))
-    if known_answers.has_answers(type(shard)):
-        rows = known_answers.golden_rows(len(shard.columns))
-        arrays |= dict(zip(_GOLDEN, (rows, known_answers.answers(shard, rows)), strict=True))
+    rows = known_answers.invented_rows(len(shard.columns))
+    arrays |= dict(zip(_KNOWN, (rows, algorithm.known_answers(shard, rows)), strict=True))
     packed = io.BytesIO()
     np.savez(packed, **arrays)
     files = {SHARD: content, ARRAYS: packed.getvalue()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.cells import TEXT, kind_of, numbers, texts
 from vertikal.data.formats import arrow
 from vertikal.data.ids import normalise, survey
@@ -23,7 +24,6 @@ from vertikal.node.config.party_file import Offer
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.models.store import Manifest
 from vertikal.node.predictions.keyed_lock import KeyedLock
-from vertikal.node.programs import program_named
 from vertikal.node.storage.party_home import PartyHome
 
 DATABASE = 60
@@ -151,8 +151,8 @@ class ModelCache:
         manifest = self._models.newest_of_job(record.digest)
         if manifest is None:
             raise PeerVisibleError(f"{self._home.me} has no model of this job, or not any more")
-        kind = program_named(record.proposal.job.algorithm).shard_kind()
-        stored = self._models.load(manifest.name, kind, manifest.version)
+        algorithm = algorithm_named(record.proposal.job.algorithm)
+        stored = self._models.load(manifest.name, algorithm, manifest.version)
         if stored.preparation is None:
             raise InputError(f"model {manifest.name!r} has no preparation of its columns")
         return Model(record, manifest, stored.shard, stored.preparation)

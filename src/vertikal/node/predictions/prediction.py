@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.tables import Table
 from vertikal.errors import DiskFull, InputError, MeshError, PeerVisibleError, PredictionRefused
 from vertikal.node.approval.job_records import Record
@@ -28,7 +29,6 @@ from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.limits import DailyLimit
 from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.printable import printable
-from vertikal.node.programs import program_named
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
@@ -120,7 +120,7 @@ class Session:
         self._shelf = shelf
         self._record = record
         self._name = name
-        self._program = program_named(record.proposal.job.algorithm)
+        self._algorithm = algorithm_named(record.proposal.job.algorithm)
         job = record.proposal.job
         self._blind = job.bare_dealer
         self.mesh = RunMesh(
@@ -283,7 +283,7 @@ class Session:
         else:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
             self._party.table = self._rows.table(self._model, wanted)
-        scores = self._program.predict(self._party, self._model.shard)
+        scores = self._algorithm.predict(self._party, self._model.shard)
         return None if scores is None else np.asarray(scores)[:, 0]
 
     def _others(self) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.config.job_file import Job
-from vertikal.node.programs import program_named
 from vertikal.node.runs.subprocesses import Tell, supervise
 from vertikal.node.runs.work import work
 from vertikal.secure.keys.identity import Identity
@@ -59,7 +59,8 @@ def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[s
             ]
             for place, name in enumerate(job.names)
         }
-        spared = program_named(job.algorithm).spares_label_parties(job.program_settings())
+        algorithm = algorithm_named(job.algorithm)
+        spared = algorithm.can_spare_label_parties(job.algorithm_settings())
         return supervise(commands, tell, job.label_parties if spared else ())
 
 

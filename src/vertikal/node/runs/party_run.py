@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from vertikal.algorithms.alignment.alignment import align
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.ids import Ids, normalise
 from vertikal.data.preparation import Preparation, learn
 from vertikal.data.sources import Source
@@ -28,7 +29,6 @@ from vertikal.node.approval.policy import offered
 from vertikal.node.config.job_file import labels_of
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.models.job_models import JobModels
-from vertikal.node.programs import program_named
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
 from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.storage.party_home import PartyHome
@@ -179,8 +179,8 @@ def _check_private(bench: Bench, table: Table) -> None:
 
     Which categories there are would be told by the columns that are made of them.
     """
-    private = getattr(bench.job.program_settings(), "privacy", None) is not None
-    if private and table.columns != tuple(bench.record.columns):
+    exposure = algorithm_named(bench.job.algorithm).exposure(bench.job.algorithm_settings())
+    if exposure.private and table.columns != tuple(bench.record.columns):
         raise InputError(
             f"columns of {bench.home.me} must be numbers, without missing cells, in a "
             "job with differential privacy"
@@ -199,9 +199,9 @@ def _deal(bench: Bench, reached: int) -> None:
 def _learn(bench: Bench, table: Table, labels: Labels | None, preparation: Preparation) -> None:
     """Run the job's program; the shard goes into the store, in place of one of a broken-off run."""
     home, record, job = bench.home, bench.record, bench.job
-    settings = job.program_settings()
+    algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
     party = _party(bench, table, labels, "train", digest(settings))
-    shard = program_named(job.algorithm).train(party, settings, home.budget, record.digest)
+    shard = algorithm.train(party, settings, home.budget, record.digest)
     facts = {
         "job": record.digest,
         "rows": table.rows,
@@ -210,7 +210,7 @@ def _learn(bench: Bench, table: Table, labels: Labels | None, preparation: Prepa
     }
     models = JobModels(home)
     earlier = models.of_job(record.digest)
-    models.save(record.proposal.name, shard, preparation=preparation, facts=facts)
+    models.save(record.proposal.name, shard, algorithm, preparation=preparation, facts=facts)
     for one in earlier:
         models.delete(one.name, one.version)
 
@@ -286,6 +286,6 @@ def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:
     label = bench.job.parties[bench.home.me].label
     if label is None:
         return None
-    regression = bool(bench.job.settings.get("regression"))
+    regression = bench.job.algorithm_settings().regression
     column = label_column(source, label, rows)
     return labels_of(bench.home.me, column, regression=regression)

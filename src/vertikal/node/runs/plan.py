@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from vertikal.algorithms.alignment.alignment import align
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.tables import Table
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.local import local_meshes
 from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.job_file import Job
-from vertikal.node.programs import program_named
 from vertikal.party.party import Labels, Party, digest
 from vertikal.secure.keys.prg import fresh_key
 from vertikal.version import __version__
@@ -76,8 +76,8 @@ def plan(job: Job, rows: int, links: Mapping[str, Link]) -> Plan:
     """The plan of a job over ``rows`` common rows."""
     _probe(job, WARM)
     small, large = (_probe(job, count) for count in PROBES)
-    settings = job.program_settings()
-    memory = program_named(job.algorithm).cost(settings, rows, GUESS).memory
+    settings = job.algorithm_settings()
+    memory = algorithm_named(job.algorithm).cost(settings, rows, GUESS).memory
     parties = {}
     for name in job.names:
         parties[name] = PartyPlan(
@@ -134,7 +134,7 @@ def _take_part(job: Job, mesh: Mesh, rows: int) -> Use:
     if part.label is not None:
         targets = np.where(np.random.default_rng(99).normal(size=(rows, 1)) > 0, 1.0, -1.0)
         labels = Labels(targets, np.ones(rows))
-    settings = job.program_settings()
+    settings = job.algorithm_settings()
     party = Party(
         mesh,
         Table(mesh.me, tuple(columns), values),
@@ -142,7 +142,7 @@ def _take_part(job: Job, mesh: Mesh, rows: int) -> Use:
         settings_digest=digest(settings),
         **options,
     )
-    program_named(job.algorithm).train(party, settings)
+    algorithm_named(job.algorithm).train(party, settings)
     sent = [*aligned.ledger.entries(), *party.ledger.entries()]
     return Use(
         time.thread_time() - began,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.errors import VertikalError
@@ -22,7 +23,6 @@ from vertikal.mesh.packets.packet_mesh import PacketMesh
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.shard_file import write_shard
 from vertikal.node.peer_message import peer_message
-from vertikal.node.programs import program_named
 from vertikal.node.runs.account import Account, write_account
 from vertikal.node.runs.progress import Progress, ProgressReporter
 from vertikal.node.storage.prepared_correlation import CorrelationFile
@@ -88,7 +88,7 @@ def work(
         if isinstance(mesh, PacketMesh):
             reporter.begin(mesh.me, "connect", None)
             mesh.connect()
-        bench = _Bench(job, job.program_settings(), mesh, reporter, stock)
+        bench = _Bench(job, job.algorithm_settings(), mesh, reporter, stock)
         with one_blas_thread():
             shard = _train(bench, table, labels, out)
             if test is not None:
@@ -108,12 +108,14 @@ def work(
 
 
 def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None) -> Any:
+    algorithm = algorithm_named(bench.job.algorithm)
+
     def save_shard(shard: Any) -> None:
         if out is not None:
-            write_shard(shard, out / f"{bench.mesh.me}.shard")
+            write_shard(shard, out / f"{bench.mesh.me}.shard", algorithm)
 
     party = bench.party(table, labels, "train", save_shard)
-    shard = program_named(bench.job.algorithm).train(party, bench.settings)
+    shard = algorithm.train(party, bench.settings)
     save_shard(shard)
     if out is not None:
         write_account(Account.of(party), out / f"{party.name}.account.json")
@@ -122,7 +124,7 @@ def _train(bench: _Bench, table: Table, labels: Labels | None, out: Path | None)
 
 def _predict(bench: _Bench, shard: Any, test: Table, out: Path | None) -> None:
     party = bench.party(test, None, "predict")
-    values = program_named(bench.job.algorithm).predict(party, shard)
+    values = algorithm_named(bench.job.algorithm).predict(party, shard)
     if values is not None and out is not None:
         np.savetxt(out / PREDICTIONS, values, "%.17g", ",", header="value", comments="")
 

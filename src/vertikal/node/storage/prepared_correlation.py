@@ -20,8 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.dealer import prepare
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.algorithm import Algorithm
 from vertikal.errors import InputError, WireError
 from vertikal.files import sync_folder
 from vertikal.mesh import wire
@@ -29,7 +28,6 @@ from vertikal.party.party import digest
 from vertikal.records import convert
 from vertikal.secure.dealing_ahead import DealingAhead
 from vertikal.secure.hidden.dealing import draw_keys
-from vertikal.secure.hidden.roles import Roles
 from vertikal.version import __version__
 
 Array = npt.NDArray[Any]
@@ -46,18 +44,11 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, bytes]
 
 
-def write_correlation(path: Path, settings: FdsklSettings, rows: int) -> int:
+def write_correlation(path: Path, algorithm: Algorithm[Any, Any], settings: Any, rows: int) -> int:
     """Prepare the dealer's part of one training run; returns the size of the file."""
-    if not settings.hides:
-        raise InputError.of("disclosure", "'values' or 'sealed' for a dealer", settings.disclosure)
-    if len(settings.label_parties) > 1:
-        raise InputError.of(
-            "label_parties", "one where a dealer prepares", list(settings.label_parties)
-        )
+    roles = algorithm.prepared_roles(settings)
     if path.exists():
         raise InputError(f"{path.name!r} is there already; a correlation is not written over")
-    helper, dealer = settings.assistants()
-    roles = Roles(settings.label_parties[0], helper, dealer, settings.parties)
     keys = draw_keys(roles)
     head = _Head(__version__, digest(settings), rows, keys)
     part = path.with_name(path.name + ".part")
@@ -67,12 +58,12 @@ def write_correlation(path: Path, settings: FdsklSettings, rows: int) -> int:
         raise InputError(f"{part.name!r} cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(number, "wb") as file:
-            _write(file, dealer, helper, "head", msgspec.structs.asdict(head))
+            _write(file, roles.dealer, roles.helper, "head", msgspec.structs.asdict(head))
 
             def keep(step: str, values: Array) -> None:
-                _write(file, dealer, helper, step, values)
+                _write(file, roles.dealer, roles.helper, step, values)
 
-            prepare(DealingAhead(roles, keys, keep), settings, rows)
+            algorithm.prepare(DealingAhead(roles, keys, keep), settings, rows)
             size = file.tell()
         part.rename(path)
     except BaseException:
@@ -81,7 +72,7 @@ def write_correlation(path: Path, settings: FdsklSettings, rows: int) -> int:
     return size
 
 
-def claim_correlation(path: Path, settings: FdsklSettings, rows: int) -> CorrelationFile:
+def claim_correlation(path: Path, settings: Any, rows: int) -> CorrelationFile:
     """Take the file for this run, and for no other; what does not fit the job is left alone."""
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Every program and every level of disclosure, from ids to predictions through services."""
+"""Every algorithm and every level of disclosure, from ids to predictions through services."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from click.testing import CliRunner
 
 from tests.node.services import trio
 from tests.organisations import NAMES, RULE, lay_out, write_job
-from vertikal.algorithms.admm.shard import AdmmShard
 from vertikal.algorithms.alignment.alignment import DISCLOSURES as ALIGNMENT
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.cli import main
 from vertikal.node import service
 from vertikal.node.models.shard_file import read_shard
-from vertikal.node.programs import program_named
 from vertikal.node.runs import party_run
 from vertikal.node.storage.audit_log import read
 
@@ -66,7 +64,7 @@ LOG_ODDS = {name for name in JOBS if "sealed" not in name}
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    root = tmp_path_factory.mktemp("programs")
+    root = tmp_path_factory.mktemp("algorithms")
     everything = ("open", "values", "sealed")
     many = "predictions_per_day = 100000\n" + RULE
     policy = {"lender": HTTP, "bank": many, "shop": many}
@@ -154,8 +152,10 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
     if kind in EXACT:
         np.testing.assert_allclose(np.sort(values), np.sort(expected), atol=1e-9)
         assert mine == pytest.approx(theirs, abs=1e-12)
+        algorithm = algorithm_named(world.record("lender", digest).proposal.job.algorithm)
         for name in NAMES:
-            assert same(world, name, read_shard(out / f"{name}.shard"))
+            found = world[name].models.load("credit", algorithm).shard
+            assert same(found, read_shard(out / f"{name}.shard", algorithm))
     else:
         assert mine == pytest.approx(theirs, abs=0.05)
 
@@ -175,7 +175,7 @@ def shown(world, name, digest):
     record = world.record(name, digest)
     text = world[name].answer({"command": "show", "number": record.number})["text"]
     job = record.proposal.job
-    kinds = program_named(job.algorithm).learns(job.program_settings())
+    kinds = algorithm_named(job.algorithm).messages(job.algorithm_settings())
     assert all(f"{one.what}: {one.learns}" in text for one in kinds)
     return {one.name for one in kinds}
 
@@ -186,9 +186,7 @@ def labels_by_id(world):
     return np.array([found[one] for one in IDS])
 
 
-def same(world, name, expected):
-    kind = AdmmShard if isinstance(expected, AdmmShard) else Shard
-    found = world[name].models.load("credit", kind).shard
+def same(found, expected):
     if expected.coefficients is None:
         return found.coefficients is None and found.seed == expected.seed
     return found.coefficients.tobytes() == expected.coefficients.tobytes()

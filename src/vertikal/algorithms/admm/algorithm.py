@@ -1,0 +1,82 @@
+"""ADMM sharing as the rest of the tree sees it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.admm import sharing
+from vertikal.algorithms.admm.settings import AdmmSettings
+from vertikal.algorithms.admm.shard import AdmmShard
+from vertikal.algorithms.admm.sharing import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
+from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure
+from vertikal.data.tables import Table
+from vertikal.party.party import AGREEMENT, Party
+from vertikal.privacy.budget import BudgetFile
+from vertikal.privacy.ledger import Disclosure
+
+Array = npt.NDArray[Any]
+
+_ROUNDS = 60
+"""Rounds that an estimate of cost counts at most."""
+
+
+class Admm(Algorithm[AdmmSettings, AdmmShard]):
+    """ADMM sharing (Hu et al. 2019), linear or on each party's own random features."""
+
+    name: ClassVar[str] = "admm"
+    description: ClassVar[str] = "a linear machine by ADMM sharing"
+    settings_type = AdmmSettings
+    shard_type = AdmmShard
+
+    def train(
+        self,
+        party: Party,
+        settings: AdmmSettings,
+        budget: BudgetFile | None = None,
+        job: str = "",
+    ) -> AdmmShard:
+        return sharing.train(party, settings, budget if settings.privacy else None, job)
+
+    def predict(self, party: Party, shard: AdmmShard) -> Array | None:
+        return sharing.predict(party, shard)
+
+    def exposure(self, settings: AdmmSettings) -> Exposure:
+        return Exposure(
+            # As hidden phases do, it opens predictions of the training rows, round by round.
+            level="values",
+            components=settings.n_components if settings.kernel else 0,
+            private=settings.privacy is not None,
+        )
+
+    def messages(self, settings: AdmmSettings) -> list[Disclosure]:
+        found = [AGREEMENT, TERMS, CONTRIBUTIONS, SHARED]
+        return found if settings.privacy else [*found, PROGRESS]
+
+    def prediction_shows(self, settings: AdmmSettings) -> str:
+        return (
+            f"{settings.label_parties[0]} gets the joint prediction of each row, with two parties "
+            "the other's part of it; there is no noise in it, also where training has some"
+        )
+
+    def cost(self, settings: AdmmSettings, rows: int, columns: int) -> Cost:
+        width = settings.n_components if settings.kernel else columns
+        rounds = min(settings.most_rounds, _ROUNDS)
+        each = rounds * rows * settings.outputs * 8
+        sent = {name: each for name in settings.parties}
+        sent[settings.label_parties[0]] = each * (len(settings.parties) - 1)
+        memory = {name: rows * width * 8 for name in settings.parties}
+        return Cost(sent, 2 * rounds, memory, float(rows) * width * (2 * rounds + width))
+
+    def known_answers(self, shard: AdmmShard, rows: Array) -> Array:
+        """Compute the party's contribution to the prediction."""
+        design = shard.features.design(Table(shard.party, shard.columns, rows))
+        return np.asarray(design.forward(shard.coefficients))
+
+    def predicts_log_odds(self, settings: AdmmSettings) -> bool:
+        return settings.loss == "logistic" and not settings.regression
+
+
+ADMM = Admm()

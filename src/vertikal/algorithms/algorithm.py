@@ -1,0 +1,233 @@
+"""The interface of an algorithm: all that the rest of the tree may ask about one.
+
+Each algorithm's folder has a module `algorithm` with one object of this kind, and `catalogue` has a
+line that names it. Services, commands and the model store speak to that object only, so none of
+them knows the algorithms by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from vertikal.errors import InputError
+from vertikal.records import convert
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from vertikal.party.party import Party
+    from vertikal.privacy.budget import BudgetFile
+    from vertikal.privacy.ledger import Disclosure
+    from vertikal.secure.dealing_ahead import DealingAhead
+    from vertikal.secure.hidden.roles import Roles
+
+FROM_THE_JOB = ("parties", "label_parties", "outputs")
+"""Settings that follow from the job's parties and cannot be written under ``[settings]``."""
+
+
+class JobSettings(Protocol):
+    """Settings of any algorithm: a frozen msgspec structure that checks itself when it is made."""
+
+    @property
+    def parties(self) -> tuple[str, ...]: ...
+
+    @property
+    def label_parties(self) -> tuple[str, ...]: ...
+
+    @property
+    def regression(self) -> bool: ...
+
+
+class ModelShard(Protocol):
+    """Shard of any algorithm: a dataclass that msgspec can write, arrays apart."""
+
+    @property
+    def party(self) -> str: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+
+SettingsT = TypeVar("SettingsT", bound=JobSettings)
+ShardT = TypeVar("ShardT", bound=ModelShard)
+
+
+@dataclass(frozen=True)
+class OpenedValues:
+    """Predictions of each training row that one label party gets to see on the way to a model."""
+
+    label_party: str
+    passes: int
+    """Values of a row, at most."""
+    safe_passes: int
+    """As many as a policy allows that states no number itself."""
+    bits: int
+    """Precision of each value."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Numbers by which a party's policy bounds what a job shows of its rows."""
+
+    level: str
+    """Level of disclosure: "open", "values" or "sealed"."""
+    components: int = 0
+    """Random directions or landmarks per row."""
+    opened: tuple[OpenedValues, ...] = ()
+    experiments: tuple[str, ...] = ()
+    """One sentence for each setting that is only meant to reproduce a paper."""
+    private: bool = False
+    """True if the job promises differential privacy, for which each party keeps a budget."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Price of a training run by formula, at most."""
+
+    bytes_sent: dict[str, int]
+    """Bytes by the party that sends them."""
+    rounds: int
+    """Messages that wait for one another."""
+    memory: dict[str, int]
+    """Bytes that each party holds."""
+    multiplications: float
+    """Multiplications of the busiest party, for an estimate of its time."""
+
+
+@dataclass(frozen=True)
+class Dealer:
+    """Party that sends random masks to others and may take part without a table."""
+
+    name: str
+    receivers: tuple[str, ...]
+
+
+class Algorithm(ABC, Generic[SettingsT, ShardT]):
+    """One algorithm: its programs, and what people and services have to know about it.
+
+    Objects of this kind have no state. Every method that takes settings takes those that
+    `read_settings` returned.
+    """
+
+    name: ClassVar[str]
+    """Name in job files and policies."""
+    description: ClassVar[str]
+    """Kind of model that it trains, in words that fit after "computes"."""
+    settings_type: type[SettingsT]
+    shard_type: type[ShardT]
+
+    # Programs: every party runs them.
+
+    @abstractmethod
+    def train(
+        self,
+        party: Party,
+        settings: SettingsT,
+        budget: BudgetFile | None = None,
+        job: str = "",
+    ) -> ShardT:
+        """Train and return this party's shard.
+
+        ``budget`` is the party's own budget file, if it keeps one; a job with differential privacy
+        is charged to it under the name ``job`` before anything leaves the party.
+        """
+
+    @abstractmethod
+    def predict(self, party: Party, shard: ShardT) -> npt.NDArray[np.float64] | None:
+        """Return f (rows, outputs) of all rows of the party's table at the leader, else None."""
+
+    # Settings.
+
+    def read_settings(
+        self,
+        written: Mapping[str, Any],
+        parties: tuple[str, ...],
+        label_parties: tuple[str, ...],
+    ) -> SettingsT:
+        """Return the settings of a job as its file has them; InputError names one that is wrong."""
+        for name in FROM_THE_JOB:
+            if name in written:
+                raise InputError.of("settings", f"without {name!r}: it follows from the job", name)
+        structure = cast(type[msgspec.Struct], self.settings_type)
+        known = {field.name for field in msgspec.structs.fields(structure)}
+        unknown = sorted(set(written) - known)
+        if unknown:
+            raise InputError.of(
+                "settings", f"some of {sorted(known - set(FROM_THE_JOB))}", unknown[0]
+            )
+        content = {
+            **self.spell_out(written),
+            "parties": parties,
+            "label_parties": label_parties,
+        }
+        try:
+            return convert(content, self.settings_type)
+        except msgspec.ValidationError as error:
+            raise InputError(f"settings: {error}") from None
+
+    def spell_out(self, written: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Replace abbreviations that people may write, such as "2GB"; none by default."""
+        return written
+
+    # Disclosure, for those who decide about a job.
+
+    @abstractmethod
+    def exposure(self, settings: SettingsT) -> Exposure:
+        """Return the numbers by which policies bound this job."""
+
+    @abstractmethod
+    def messages(self, settings: SettingsT) -> list[Disclosure]:
+        """List all kinds of messages of training, with what their receivers learn."""
+
+    @abstractmethod
+    def prediction_shows(self, settings: SettingsT) -> str:
+        """Say who gets to see what when a row is predicted, in one sentence."""
+
+    @abstractmethod
+    def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
+        """Estimate the price of training on ``rows`` rows and ``columns`` columns per party."""
+
+    # Models.
+
+    @abstractmethod
+    def known_answers(self, shard: ShardT, rows: npt.NDArray[np.float64]) -> Any:
+        """Compute this party's own part of a prediction of invented rows: (rows, numbers).
+
+        The store keeps them beside the shard, and compares them when it is loaded: a library that
+        draws or multiplies differently would make another model of the same files.
+        """
+
+    def to_store(self, shard: ShardT) -> ShardT:
+        """Return the shard without what differs between equal runs, such as seconds."""
+        return shard
+
+    @abstractmethod
+    def predicts_log_odds(self, settings: SettingsT) -> bool:
+        """Return True if predictions are log-odds, so that probabilities follow from them."""
+
+    # Absent parties. By default there is no dealer, and a run needs everybody.
+
+    def can_spare_label_parties(self, settings: SettingsT) -> bool:
+        """Return True if the others may finish without a label party that vanishes."""
+        return False
+
+    def dealer(self, settings: SettingsT) -> Dealer | None:
+        """Return the dealer of this job, if it has one."""
+        return None
+
+    def prepared_roles(self, settings: SettingsT) -> Roles:
+        """Return the roles for which the dealer may prepare its part ahead of a run.
+
+        InputError if it cannot.
+        """
+        raise InputError.of("algorithm", "one with a dealer", self.name)
+
+    def prepare(self, dealing: DealingAhead, settings: SettingsT, rows: int) -> None:
+        """Run the dealer's part of a training run on ``rows`` rows alone, ahead of it."""
+        raise InputError.of("algorithm", "one with a dealer", self.name)

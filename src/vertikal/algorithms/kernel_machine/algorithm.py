@@ -1,0 +1,233 @@
+"""FDSKL and AVFKAM as the rest of the tree sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
+from vertikal.algorithms.kernel_machine import avfkam, fdskl
+from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
+from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
+from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
+from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
+from vertikal.algorithms.kernel_machine.sealed import minimise, steps_of, training_block
+from vertikal.algorithms.kernel_machine.sealed_residuals import SquareResiduals
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import ROWS
+from vertikal.algorithms.kernel_machine.values import PASSES, block_of, blocks_of, disclosures_of
+from vertikal.algorithms.kernel_machine.written_settings import plainly
+from vertikal.errors import InputError
+from vertikal.party.party import AGREEMENT, Party
+from vertikal.privacy.budget import BudgetFile
+from vertikal.privacy.ledger import Disclosure
+from vertikal.ring.integers import Ring
+from vertikal.secure.dealing_ahead import DealingAhead
+from vertikal.secure.hidden.roles import Roles
+
+Array = npt.NDArray[Any]
+SettingsT = TypeVar("SettingsT", bound=FdsklSettings)
+
+_EXACT_PASSES = 40
+"""Passes over the rows that an estimate of cost counts for the exact solver."""
+_STEPS = 32
+"""Steps that it counts for the stochastic solver where the settings leave them open."""
+
+
+class KernelMachine(Algorithm[SettingsT, Shard]):
+    """What FDSKL and AVFKAM have in common: features, levels of disclosure, shards, cost."""
+
+    shard_type = Shard
+
+    def predict(self, party: Party, shard: Shard) -> Array | None:
+        return fdskl.predict(party, shard)
+
+    def spell_out(self, written: Mapping[str, Any]) -> Mapping[str, Any]:
+        return plainly(written)
+
+    def exposure(self, settings: SettingsT) -> Exposure:
+        opened = []
+        if settings.disclosure == "values":
+            for label_party, width in settings.widths().items():
+                passes = settings.passes(label_party)
+                # As many values as it owns directions would tell it the features.
+                safe = max(1, width // 4)
+                opened.append(OpenedValues(label_party, passes, safe, settings.value_bits))
+        shared = settings.directions != "private"
+        return Exposure(
+            level=settings.disclosure,
+            components=settings.n_components,
+            opened=tuple(opened),
+            experiments=("shared directions are for experiments only",) if shared else (),
+        )
+
+    def messages(self, settings: SettingsT) -> list[Disclosure]:
+        found = [AGREEMENT]
+        if isinstance(settings.bandwidth, str):
+            found += [DISTANCES if settings.bandwidth == "median" else MEAN, BANDWIDTH]
+        if settings.seals:
+            found += SEALED.values()
+        elif settings.hides:
+            hidden = disclosures_of(settings, settings.label_parties[0], training=True)
+            found += [*hidden.values(), PASSES]
+        else:
+            found += [phases_of(settings), RESUMED]
+            if settings.cache_size is not None:
+                found.append(REQUESTS)
+        if len(settings.label_parties) > 1:
+            found += [PARTIAL, PRODUCTS]
+        if settings.asynchronous:
+            found.append(STEPS)
+        elif settings.solver == "dsg" and len(settings.label_parties) > 1:
+            found.append(ROWS)
+        return found
+
+    def prediction_shows(self, settings: SettingsT) -> str:
+        if settings.hides:
+            return f"{settings.label_parties[0]} gets f of these rows, and nothing else of them"
+        names = " and ".join(settings.label_parties)
+        return f"{names} get the summed phases of these rows, as above"
+
+    def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
+        cells = rows * settings.n_components
+        word = settings.hidden_bits // 8
+        label_parties = settings.label_parties
+        passes = _EXACT_PASSES if settings.solver == "exact" else 2 * (settings.steps or _STEPS)
+        sent = {}
+        for name in settings.parties:
+            own = settings.widths().get(name, 0) * rows
+            sent[name] = (cells - own) * settings.ring_bits // 8
+        memory = {name: rows * (columns + 16) * 8 for name in settings.parties}
+        for name in label_parties:
+            memory[name] += settings.widths()[name] * rows * settings.ring_bits // 8
+        if settings.hides:
+            helper, dealer = settings.assistants()
+            for name in label_parties:
+                sent[name] += cells // len(label_parties)
+            sent[helper] += cells * (1 + word)
+            sent[dealer] += cells * 2 * word
+            for name in (*label_parties, helper, dealer):
+                memory[name] += cells * word
+            passes = min(passes, settings.iterations(rows) * 2)
+            for name in (*label_parties, helper, dealer):
+                sent[name] += passes * (rows + settings.n_components) * word
+        rounds = 4 + (2 * passes if settings.hides or len(label_parties) > 1 else 0)
+        work = float(cells) * (columns + passes)
+        return Cost(sent, rounds, memory, work)
+
+    def known_answers(self, shard: Shard, rows: Array) -> Array:
+        """Project rows on the party's own directions, or measure them from its own landmarks."""
+        centre, factor = shard.scaling.arrays()
+        if shard.settings.feature_map == "landmarks":
+            scaled = (rows - centre) * factor
+            return np.hstack(
+                [
+                    np.square(scaled[:, None, :] - points).sum(axis=2)
+                    for points in shard.landmarks.values()
+                ]
+            )
+        parts = []
+        for label_party in shard.settings.widths():
+            drawn = draw(shard, label_party)
+            parts.append((rows - drawn.centre) @ drawn.directions)
+            parts.append(np.tile(drawn.offsets.astype(np.float64), (len(rows), 1)))
+        return np.hstack(parts)
+
+    def to_store(self, shard: Shard) -> Shard:
+        moments = [replace(moment, seconds=0.0) for moment in shard.training.moments]
+        return replace(shard, training=replace(shard.training, moments=moments))
+
+    def can_spare_label_parties(self, settings: SettingsT) -> bool:
+        return settings.asynchronous and settings.allow_missing
+
+    def dealer(self, settings: SettingsT) -> Dealer | None:
+        if not settings.hides:
+            return None
+        helper, dealer = settings.assistants()
+        return Dealer(dealer, (*settings.label_parties, helper))
+
+    def prepared_roles(self, settings: SettingsT) -> Roles:
+        if not settings.hides:
+            raise InputError.of(
+                "disclosure", "'values' or 'sealed' for a dealer", settings.disclosure
+            )
+        if len(settings.label_parties) > 1:
+            raise InputError.of(
+                "label_parties", "one where a dealer prepares", list(settings.label_parties)
+            )
+        helper, dealer = settings.assistants()
+        return Roles(settings.label_parties[0], helper, dealer, settings.parties)
+
+    def prepare(self, dealing: DealingAhead, settings: SettingsT, rows: int) -> None:
+        """Do all of the dealer's work that does not wait for the others.
+
+        Sealed, that is everything it will send. With ``disclosure="values"`` it is the correlation
+        of the features, which is nearly everything: products are dealt for as they are asked for.
+        """
+        (label_party,) = settings.label_parties
+        width, dtype = settings.n_components, Ring(settings.ring_bits).dtype
+        if not settings.seals:
+            hidden = dealing.hidden(block_of(settings, label_party, rows, training=True))
+            for block in blocks_of(slice(0, rows), width):
+                hidden.add(np.zeros((block.stop - block.start, width), dtype))
+            return
+        residual_map = SquareResiduals(rows, settings.outputs, None)
+        steps = steps_of(settings, rows, residual_map)
+        sealed = dealing.sealed(training_block(settings, rows, residual_map, steps))
+        for block in blocks_of(slice(0, rows), width):
+            sealed.add(np.zeros((block.stop - block.start, width), dtype))
+        residual_map.begin(sealed, steps)
+        minimise(sealed, residual_map, steps)
+
+
+class Fdskl(KernelMachine[FdsklSettings]):
+    """Doubly stochastic kernel learning (Gu et al. 2020), by the exact or a stochastic solver."""
+
+    name: ClassVar[str] = "fdskl"
+    description: ClassVar[str] = "a kernel machine by random features (FDSKL)"
+    settings_type = FdsklSettings
+
+    def train(
+        self,
+        party: Party,
+        settings: FdsklSettings,
+        budget: BudgetFile | None = None,
+        job: str = "",
+    ) -> Shard:
+        return fdskl.train(party, settings)
+
+    def predicts_log_odds(self, settings: FdsklSettings) -> bool:
+        return settings.loss == "logistic" and not settings.regression
+
+
+class Avfkam(KernelMachine[AvfkamSettings]):
+    """AUC maximisation with pairwise losses (Zhang et al. 2024); it predicts as FDSKL does."""
+
+    name: ClassVar[str] = "avfkam"
+    description: ClassVar[str] = "a kernel machine for the AUC, on pairs of rows (AVFKAM)"
+    settings_type = AvfkamSettings
+
+    def train(
+        self,
+        party: Party,
+        settings: AvfkamSettings,
+        budget: BudgetFile | None = None,
+        job: str = "",
+    ) -> Shard:
+        return avfkam.train(party, settings)
+
+    def predicts_log_odds(self, settings: AvfkamSettings) -> bool:
+        # f is calibrated on rows held out, of which sealed training never sees a prediction.
+        return not settings.seals
+
+
+FDSKL = Fdskl()
+AVFKAM = Avfkam()
