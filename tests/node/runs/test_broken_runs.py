@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.node.test_programs import SEALED
+from tests.node.test_algorithms import SEALED
 
 from tests.node.services import trio
 from tests.organisations import NAMES, RULE, lay_out, until, write_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from tests.node.test_programs import IDS, ROWS, SEALED, labels_by_id
+from tests.node.test_algorithms import IDS, ROWS, SEALED, labels_by_id
 
 from tests.node.services import trio
 from tests.organisations import DEGRADED, RULE, WITH_NOTARY, lay_out, until, write_job
