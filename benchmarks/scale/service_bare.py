@@ -14,15 +14,15 @@ import numpy as np
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.kernel_machine import fdskl
 from vertikal.compute.threads import one_blas_thread
-from vertikal.data.preparation import learn
+from vertikal.data.labels import read_targets
+from vertikal.data.preparation import learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
 from vertikal.mesh.network import NetworkMesh
-from vertikal.node.approval.offers import label_column
 from vertikal.node.config.federation_file import FederationFile
-from vertikal.node.config.job_file import Job, labels_of
+from vertikal.node.config.job_file import Job
 from vertikal.node.config.party_file import PartyFile
-from vertikal.party.party import Party, digest
+from vertikal.party.party import Labels, Party, digest
 from vertikal.secure.keys.identity import Identity
 from vertikal.secure.keys.prg import fresh_key
 from vertikal.version import __version__
@@ -55,10 +55,11 @@ def main(root: Path, name: str) -> float:
         nobody = Table(name, (), np.zeros((0, 0)))
         aligned = Party(mesh, nobody, labels=None, settings_digest="", **options)
         rows = align(aligned, source.ids()).rows
-        _, prepared = learn(source, file.tables["people"].features, rows=rows)
+        _, prepared = learn_preparation(source, file.tables["people"].features, rows=rows)
         labels = None
         if job.parties[name].label:
-            labels = labels_of(name, label_column(source, "default", rows), regression=False)
+            targets = read_targets(source, "default", rows, regression=False)
+            labels = Labels(targets, np.ones(len(rows)))
         party = Party(
             mesh, prepared.table, labels=labels, settings_digest=digest(settings), **options
         )

@@ -14,7 +14,7 @@ import pytest
 
 from vertikal.data import databases
 from vertikal.data.databases import adbc
-from vertikal.data.preparation import learn
+from vertikal.data.preparation import learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.errors import InputError
 
@@ -157,7 +157,7 @@ def test_a_real_postgresql_server(postgres):
     source = open_source("bank", postgres, id="id", query="SELECT id, x, region FROM t ORDER BY id")
     assert source.columns == ("x", "region")
     assert len(source.ids()) == 500
-    preparation, prepared = learn(source, ["x", "region"])
+    preparation, prepared = learn_preparation(source, ["x", "region"])
     assert preparation.titles == ("x", "region = r0", "region = r1", "region = r2")
     assert prepared.table.block(slice(0, 2)).tolist() == [[0.5, 0, 1, 0], [1, 0, 0, 1]]
     assert source.digest(["x"]) == source.digest(["x"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from vertikal.data import sources
-from vertikal.data.preparation import Preparation, learn, read_column
+from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.data.survey import MOST_CATEGORIES
 from vertikal.errors import InputError
@@ -69,7 +69,7 @@ def check(prepared, expected):
 @pytest.mark.parametrize("height", [17, 1 << 16])
 def test_it_is_the_plain_way(monkeypatch, missing, height):
     monkeypatch.setattr(sources, "HEIGHT", height)
-    preparation, prepared = learn(source_of(HOLES), list(HOLES), missing=missing)
+    preparation, prepared = learn_preparation(source_of(HOLES), list(HOLES), missing=missing)
     check(prepared, plain(HOLES, missing))
     assert prepared.filled == {"income": 2, "region": 1}
     assert prepared.unseen == {}
@@ -77,21 +77,23 @@ def test_it_is_the_plain_way(monkeypatch, missing, height):
 
 
 def test_numbers_that_name_things_become_categories():
-    _, prepared = learn(source_of(FRAME), ["code", "age"], categories=["code"])
+    _, prepared = learn_preparation(source_of(FRAME), ["code", "age"], categories=["code"])
     check(prepared, plain(FRAME[["code", "age"]], "refuse", ["code"]))
 
 
 def test_a_csv_file_gives_the_same_numbers(tmp_path):
     HOLES.drop(columns="member").to_csv(tmp_path / "t.csv", index=False)
     source = open_source("bank", "t.csv", folder=tmp_path)
-    _, prepared = learn(source, list(source.columns), missing="indicator")
+    _, prepared = learn_preparation(source, list(source.columns), missing="indicator")
     check(prepared, plain(HOLES.drop(columns="member"), "indicator"))
 
 
 def test_chosen_rows_in_their_order(monkeypatch):
     monkeypatch.setattr(sources, "HEIGHT", 50)
     rows = np.random.default_rng(1).permutation(N)[:100]
-    preparation, prepared = learn(source_of(HOLES), list(HOLES), rows=rows, missing="mean")
+    preparation, prepared = learn_preparation(
+        source_of(HOLES), list(HOLES), rows=rows, missing="mean"
+    )
     chosen = HOLES.iloc[rows].reset_index(drop=True)
     check(prepared, plain(chosen, "mean"))
     again = preparation.apply(source_of(HOLES), rows[::-1])
@@ -102,7 +104,9 @@ def test_chosen_rows_in_their_order(monkeypatch):
 
 
 def test_it_survives_as_json_and_replays_on_new_rows():
-    learned, _ = learn(source_of(HOLES), list(HOLES), missing="indicator", scale="standard")
+    learned, _ = learn_preparation(
+        source_of(HOLES), list(HOLES), missing="indicator", scale="standard"
+    )
     kept = msgspec.json.decode(msgspec.json.encode(learned), type=Preparation)
     assert kept == learned
     new = FRAME.head(5).copy()
@@ -120,7 +124,7 @@ def test_it_survives_as_json_and_replays_on_new_rows():
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "max"])
 def test_scaling(scale):
-    _, prepared = learn(source_of(FRAME), ["age", "income"], scale=scale)
+    _, prepared = learn_preparation(source_of(FRAME), ["age", "income"], scale=scale)
     values = prepared.table.block(slice(None))
     if scale == "standard":
         assert values.mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
@@ -130,7 +134,7 @@ def test_scaling(scale):
 
 
 def test_a_person_of_whom_nothing_is_known():
-    preparation, prepared = learn(source_of(HOLES), list(HOLES), missing="indicator")
+    preparation, prepared = learn_preparation(source_of(HOLES), list(HOLES), missing="indicator")
     blank = preparation.blank(2)
     assert blank.columns == prepared.table.columns
     row = dict(zip(blank.columns, blank.block(slice(None))[1], strict=True))
@@ -141,8 +145,8 @@ def test_a_person_of_whom_nothing_is_known():
 
 def test_missing_cells_are_refused_with_counts():
     with pytest.raises(InputError, match=r"missing \(2 in 'income', 1 in 'region'\); choose"):
-        learn(source_of(HOLES), list(HOLES))
-    preparation, _ = learn(source_of(FRAME), list(FRAME))
+        learn_preparation(source_of(HOLES), list(HOLES))
+    preparation, _ = learn_preparation(source_of(FRAME), list(FRAME))
     with pytest.raises(InputError, match=r"cells are missing \(2 in 'income', 1 in 'region'\)"):
         preparation.apply(source_of(HOLES))
 
@@ -162,26 +166,28 @@ def test_columns_of_no_use(name):
     frame = FRAME.assign(**{name: values})
     missing = "mean" if name == "nothing" else "refuse"
     with pytest.raises(InputError, match=f"of no use: '{name}': .*{why}.*Leave them out"):
-        learn(source_of(frame), list(frame), missing=missing)
-    preparation, prepared = learn(source_of(frame), list(frame), missing=missing, unusable="drop")
+        learn_preparation(source_of(frame), list(frame), missing=missing)
+    preparation, prepared = learn_preparation(
+        source_of(frame), list(frame), missing=missing, unusable="drop"
+    )
     check(prepared, plain(FRAME, "refuse"))
     assert len(preparation.remarks) == 1
     assert preparation.remarks[0].startswith(f"column '{name}' was dropped: ")
     assert name not in preparation.names
     with pytest.raises(InputError, match="at least one that is of use"):
-        learn(source_of(frame), [name], missing=missing, unusable="drop")
+        learn_preparation(source_of(frame), [name], missing=missing, unusable="drop")
 
 
 def test_two_columns_of_one_title():
     frame = HOLES.assign(**{"income is missing": FRAME["age"]})
     with pytest.raises(InputError, match="columns of bank: two would become columns of one title"):
-        learn(source_of(frame), list(frame), missing="indicator")
+        learn_preparation(source_of(frame), list(frame), missing="indicator")
 
 
 def test_few_texts_of_which_no_two_are_equal():
     frame = FRAME.head(30).assign(name=[f"person {number}" for number in range(30)])
     with pytest.raises(InputError, match="no two texts are equal, as with an id"):
-        learn(source_of(frame), list(frame))
+        learn_preparation(source_of(frame), list(frame))
     assert MOST_CATEGORIES > 30
 
 
@@ -193,7 +199,7 @@ def test_numbers_that_only_look_like_ids_are_kept():
             "fractions": np.arange(N) + 0.5,
         }
     )
-    preparation, _ = learn(source_of(frame), list(frame))
+    preparation, _ = learn_preparation(source_of(frame), list(frame))
     assert preparation.names == ("spread", "repeated", "fractions")
 
 
@@ -209,7 +215,7 @@ def test_numbers_that_only_look_like_ids_are_kept():
 def test_cells_that_are_neither(cells, said):
     table = pa.table({"x": cells})
     with pytest.raises(InputError, match=f"column 'x' of party 'bank' {said}"):
-        learn(source_of(table), ["x"])
+        learn_preparation(source_of(table), ["x"])
 
 
 def test_a_column_whose_kind_changes_between_blocks(tmp_path, monkeypatch):
@@ -222,19 +228,19 @@ def test_a_column_whose_kind_changes_between_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "HEIGHT", 2)
     source = open_source("bank", "sqlite:t.db", query="SELECT x FROM t", folder=tmp_path)
     with pytest.raises(InputError, match="'x' of party 'bank' must be all numbers or all text"):
-        learn(source, ["x"])
+        learn_preparation(source, ["x"])
 
 
 def test_text_that_is_numbers_until_the_last_block(monkeypatch):
     monkeypatch.setattr(sources, "HEIGHT", 4)
     words = ["1", "2", " 2 ", "1", "two", "1"]
-    _, prepared = learn(source_of(pa.table({"x": words})), ["x"])
+    _, prepared = learn_preparation(source_of(pa.table({"x": words})), ["x"])
     assert prepared.table.columns == ("x = 1", "x = 2", "x = two")
     assert prepared.table.block(slice(None)).argmax(axis=1).tolist() == [0, 1, 1, 0, 2, 0]
 
 
 def test_what_was_numbers_must_stay_numbers():
-    preparation, _ = learn(source_of(pa.table({"x": ["1", "2", "3"]})), ["x"])
+    preparation, _ = learn_preparation(source_of(pa.table({"x": ["1", "2", "3"]})), ["x"])
     for cells, said in (
         (["1", "two"], "must be of numbers, as in training, got text"),
         ([1.0, float("inf")], "must hold finite numbers"),
@@ -247,18 +253,7 @@ def test_what_was_numbers_must_stay_numbers():
 
 def test_no_rows_and_no_such_setting():
     with pytest.raises(InputError, match="of one row at least"):
-        learn(source_of(FRAME.head(0)), ["age"])
+        learn_preparation(source_of(FRAME.head(0)), ["age"])
     for name in ("missing", "unusable", "scale"):
         with pytest.raises(InputError, match=f"{name} must be one of"):
-            learn(source_of(FRAME), ["age"], **{name: "hope"})
-
-
-def test_labels_as_they_are(monkeypatch):
-    monkeypatch.setattr(sources, "HEIGHT", 100)
-    rows = np.array([200, 3, 150])
-    numbers = read_column(source_of(FRAME), "age", rows)
-    assert numbers.tolist() == FRAME["age"].to_numpy()[rows].tolist()
-    words = read_column(source_of(FRAME), "region")
-    assert words.tolist() == FRAME["region"].tolist()
-    with pytest.raises(InputError, match="'region' of party 'bank' must be whole, 1 cells"):
-        read_column(source_of(HOLES), "region")
+            learn_preparation(source_of(FRAME), ["age"], **{name: "hope"})

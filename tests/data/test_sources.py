@@ -156,6 +156,15 @@ def test_the_ids_are_those_of_the_digest():
     assert (ids, readings) == (["1-0", "1-1", "1-2"], [["id", "x"]])
 
 
+def test_an_empty_line_is_a_row_only_where_there_is_one_column(tmp_path):
+    (tmp_path / "t.csv").write_text("x\n1\n\n2\n")
+    (block,) = read("t.csv", folder=tmp_path)
+    assert block.column(0).to_pylist() == ["1", None, "2"]
+    (tmp_path / "t.csv").write_text("y,x\n1,1\n\n2,2\n\n")
+    (block,) = read("t.csv", folder=tmp_path)
+    assert block.column(0).to_pylist() == ["1", "2"]
+
+
 def test_a_libsvm_file(tmp_path):
     (tmp_path / "t.svm").write_text("1 qid:7 1:0.5 3:2\r\n-1 qid:9 2:1 \n")
     source = open_source("bank", "t.svm", id="row", folder=tmp_path)
@@ -178,7 +187,13 @@ def test_a_libsvm_file(tmp_path):
         ("gone.svm", None, "cannot be read"),
         ("t.csv", b"", "a CSV file with titles"),
         ("t.csv", b"id,id\n1,2\n", "of columns with distinct titles"),
-        ("t.csv", b"id,x\n1,secret\n2\n", "Row #3: Expected 2 columns, got 1$"),
+        (
+            "t.csv",
+            b"id,x\n1,secret\n2\n",
+            "'t.csv', line 3 must have 2 cells, one for each title, got 1$",
+        ),
+        ("t.csv", b"\nid,x\n\r\n1,secret\n2,3,4\n", "line 5 must have 2 cells, .*, got 3$"),
+        ("t.csv", b"x\n\n2,secret\n", "line 3 must have 1 cells, .*, got 2$"),
         ("t.csv", b"id,x\n1,\xff\xfe\n", "cannot be read: "),
         ("t.csv", b"x,y\n1,2\n", r"id must be one of the columns \['x', 'y'\], got 'id'"),
         ("t.parquet", b"nonsense", "cannot be read"),

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import numpy as np
 from vertikal.errors import InputError
 
 Opened = tuple[Callable[[Sequence[str]], Iterator[Any]], tuple[str, ...]]
-"""What gives batches of columns, and the titles of all columns."""
+"""A function from columns to their batches, and the titles of all columns."""
 
 
 def arrow() -> Any:
-    """pyarrow; InputError where it is not installed."""
+    """Import pyarrow; InputError says how to install it where it is missing."""
     try:
         import pyarrow
     except ImportError:
@@ -29,8 +30,11 @@ def arrow() -> Any:
 
 
 @contextmanager
-def refusals(party: str, path: Path) -> Iterator[None]:
-    """Turn what Arrow and the system object to into one line, without any cell of the table."""
+def refusals(party: str, path: Path, *, skips_empty: bool = True) -> Iterator[None]:
+    """Turn what Arrow and the system object to into one line, without any cell of the table.
+
+    ``skips_empty`` says that Arrow does not count empty lines of a CSV file as rows.
+    """
     pa = arrow()
     try:
         yield
@@ -40,13 +44,30 @@ def refusals(party: str, path: Path) -> Iterator[None]:
         raise InputError(f"table of {party}: {path.name!r} cannot be read: {why}") from None
     except pa.ArrowException as error:
         # "Row #3: Expected 2 columns, got 1: <the row>": the row stays here.
-        where = re.search(r"Row #\d+: Expected \d+ columns, got \d+|invalid UTF8 data", str(error))
-        words = where[0] if where else type(error).__name__
+        odd = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+        if odd:
+            row, width, got = map(int, odd.groups())
+            line = _line_of(path, row) if skips_empty else row
+            raise InputError(
+                f"table of {party}: {path.name!r}, line {line} must have {width} cells, one for "
+                f"each title, got {got}"
+            ) from None
+        words = "invalid UTF8 data" if "invalid UTF8" in str(error) else type(error).__name__
         raise InputError(f"table of {party}: {path.name!r} cannot be read: {words}") from None
 
 
+def _line_of(path: Path, row: int) -> int:
+    """The line of a CSV file at which its ``row``-th row stands, where empty lines are no rows."""
+    with path.open("rb") as file:
+        filled = (number for number, line in enumerate(file, 1) if line.strip(b"\r\n"))
+        return next(islice(filled, row - 1, None), row)
+
+
 def csv(party: str, path: Path, height: int) -> Opened:
-    """A CSV file with titles; all cells as text, empty ones and NA, NaN or null as missing."""
+    """A CSV file with titles; all cells as text, empty ones and NA, NaN or null as missing.
+
+    An empty line is no row, except in a file of one column: there its cell is missing.
+    """
     pa = arrow()
     from pyarrow import csv as reader
 
@@ -58,6 +79,7 @@ def csv(party: str, path: Path, height: int) -> Opened:
         titles = [] if empty else reader.open_csv(path, reading, parsing).schema.names
     if not titles:
         raise InputError.of(f"table of {party}", "a CSV file with titles", path.name)
+    parsing.ignore_empty_lines = len(titles) > 1
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         options = reader.ConvertOptions(
@@ -65,7 +87,7 @@ def csv(party: str, path: Path, height: int) -> Opened:
             include_columns=list(columns),
             strings_can_be_null=True,
         )
-        with refusals(party, path):
+        with refusals(party, path, skips_empty=parsing.ignore_empty_lines):
             yield from reader.open_csv(path, reading, parsing, options)
 
     return batches, tuple(titles)
@@ -159,4 +181,4 @@ SUFFIXES: dict[str, Callable[[str, Path, int], Opened]] = {
     ".svm": libsvm,
     ".libsvm": libsvm,
 }
-"""The ends of file names and what reads such files."""
+"""The reader of each kind of file, by the end of its name."""

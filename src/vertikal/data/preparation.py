@@ -156,7 +156,7 @@ class Prepared:
     unseen: dict[str, int] = field(default_factory=dict)  # categories training did not have
 
 
-def learn(
+def learn_preparation(
     source: Source,
     columns: Sequence[str],
     *,
@@ -206,35 +206,6 @@ def learn(
         scaled = preparation.scaled(prepared.table.block(slice(None)))
         prepared = replace(prepared, table=Table(source.party, preparation.titles, scaled))
     return preparation, prepared
-
-
-def read_column(source: Source, name: str, rows: Array | None = None) -> Array:
-    """One column as it is, for labels: doubles, or texts if not all cells are numbers.
-
-    Missing cells are refused.
-    """
-    (survey,) = _survey(source, [name], rows, set())
-    if survey.missing:
-        raise InputError(
-            f"column {name!r} of party {source.party!r} must be whole, {survey.missing} cells are "
-            "missing"
-        )
-    blocks, parts, places = RowChoice(rows), [], []
-    for batch in source.blocks([name]):
-        chosen, where = blocks.take(batch)
-        cells = chosen.column(0)
-        parts.append(
-            _as_numbers(source.party, name, cells)
-            if survey.is_numbers
-            else np.array(texts(cells).to_pylist(), dtype=str)
-        )
-        places.append(where)
-    whole = np.concatenate(parts)
-    if rows is None:
-        return whole
-    found = np.empty_like(whole)
-    found[np.concatenate([place for place in places if place is not None])] = whole
-    return found
 
 
 def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:

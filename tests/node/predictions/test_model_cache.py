@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.organisations import lay_out
-from vertikal.data.preparation import learn
+from vertikal.data.preparation import learn_preparation
 from vertikal.data.sources import Source
 from vertikal.errors import DeadlineExceeded, InputError
 from vertikal.node.approval.offers import open_table
@@ -35,7 +35,7 @@ def model(home):
     job = Job.load(home.folder.parent / "lender" / "credit.toml")
     proposal = Proposal("credit", job, "lender", 0.0, "1", 30, "")
     columns = offered(home.file, proposal)[1]
-    preparation = learn(open_table(home, proposal), columns)[0]
+    preparation = learn_preparation(open_table(home, proposal), columns)[0]
     record = SimpleNamespace(proposal=proposal, digest="f" * 64)
     return Model(record, None, SimpleNamespace(columns=preparation.titles), preparation)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.node.test_algorithms import SEALED
 
 from tests.node.services import trio
+from tests.node.test_algorithms import SEALED
 from tests.organisations import NAMES, RULE, lay_out, until, write_job
 from vertikal.algorithms.admm import centre
 from vertikal.algorithms.kernel_machine import phases

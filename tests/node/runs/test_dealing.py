@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from tests.node.test_algorithms import IDS, ROWS, SEALED, labels_by_id
 
 from tests.node.services import trio
+from tests.node.test_algorithms import IDS, ROWS, SEALED, labels_by_id
 from tests.organisations import DEGRADED, RULE, WITH_NOTARY, lay_out, until, write_job
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc

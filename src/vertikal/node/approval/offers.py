@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vertikal.errors import InputError
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.party_file import Offer
@@ -55,31 +54,3 @@ def table_digest(
     columns = offered(home.file, proposal)[1]
     label = proposal.job.parties[home.me].label
     return source.digest([*columns, *([label] if label else [])], ids)
-
-
-def label_column(source: Source, label: str, rows: Any) -> Any:
-    """The labels of these rows: numbers, or texts as the numbers of their sorted places."""
-    import numpy as np
-
-    from vertikal.data.cells import TEXT, kind_of, numbers, parsed, texts
-    from vertikal.data.formats import arrow
-
-    words, values = [], []
-    for batch in source.blocks([label]):
-        cells = batch.column(0)
-        if kind_of(cells) == TEXT:
-            words.append(texts(cells))
-        else:
-            values.append(numbers(cells))
-    if not words:
-        return np.concatenate([np.zeros(0), *values])[rows]
-    chosen = arrow().chunked_array(words).combine_chunks().take(arrow().array(rows))
-    if chosen.null_count:
-        raise InputError(
-            f"label of {source.party}: {chosen.null_count} of {len(chosen)} are missing; leave "
-            "such rows out"
-        )
-    found = parsed(chosen)
-    if found is None:
-        found = np.unique(np.array(chosen.to_pylist()), return_inverse=True)[1].astype(float)
-    return found

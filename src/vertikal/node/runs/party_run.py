@@ -18,15 +18,15 @@ import numpy as np
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.ids import Ids, normalise
-from vertikal.data.preparation import Preparation, learn
+from vertikal.data.labels import read_targets
+from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Table
 from vertikal.errors import AgreementError, InputError, MeshError
 from vertikal.node.approval.differencing import check_difference
 from vertikal.node.approval.job_records import Record
-from vertikal.node.approval.offers import label_column, open_table, table_digest
+from vertikal.node.approval.offers import open_table, table_digest
 from vertikal.node.approval.policy import offered
-from vertikal.node.config.job_file import labels_of
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
@@ -149,7 +149,7 @@ def _train(bench: Bench, reached: int) -> None:
     check_difference(home, record, [ids.values[row] for row in rows])
     offer = offered(home.file, record.proposal)[0]
     with bench.reporter.stage("prepare"):
-        preparation, prepared = learn(
+        preparation, prepared = learn_preparation(
             source,
             record.columns,
             rows=rows,
@@ -287,5 +287,5 @@ def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:
     if label is None:
         return None
     regression = bench.job.algorithm_settings().regression
-    column = label_column(source, label, rows)
-    return labels_of(bench.home.me, column, regression=regression)
+    targets = read_targets(source, label, rows, regression=regression)
+    return Labels(targets, np.ones(len(targets)))
