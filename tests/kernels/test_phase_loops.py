@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vertikal.kernels.phase_loops import LIMIT, LOOPS, CompiledLoops, NumpyLoops
+from vertikal.kernels.phase_loops import LOOPS, CompiledLoops, NumpyLoops
+from vertikal.ring.integers import LIMIT
 
 numba = pytest.importorskip("numba")
 

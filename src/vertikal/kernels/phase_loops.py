@@ -19,19 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from vertikal.ring.integers import LIMIT, ROUNDER
+
 Array = npt.NDArray[Any]
-
-# As in vertikal.ring: this addition rounds a double |t| < 2^51 to an integer in its own low bits.
-ROUNDER = 6755399441055744.0
-LIMIT = 2.0**51
-
-# sin(πv) = v·(S0 + S1·v² + … + S4·v⁸) on |v| ≤ 1/2, fitted at Chebyshev nodes: error below 4e-9 in
-# double precision, so that single precision is what limits it.
-_NODES = 0.5 * np.cos((np.arange(64) + 0.5) * np.pi / 64)
-_ODD = np.linalg.lstsq(
-    _NODES[:, None] ** np.arange(1, 10, 2)[None, :], np.sin(np.pi * _NODES), rcond=None
-)[0]
-_S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in _ODD)
 
 
 class Loops(Protocol):
