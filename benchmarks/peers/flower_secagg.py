@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.harness import Benchmark, alternating, arguments, median
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg.in_one_process import aggregate
-from vertikal.secure.secagg.neighbours import plan
+from vertikal.secure.secagg.neighbours import plan_neighbours
 
 try:
     from flwr.common import bytes_to_ndarray, ndarrays_to_parameters
@@ -93,7 +93,7 @@ def main() -> None:
     options = arguments(__doc__ or "", clients=100, values=100_000, repeats=5)
     if client is None:
         sys.exit("flwr is not installed: pip install flwr")
-    chosen = plan(options.clients)
+    chosen = plan_neighbours(options.clients)
     run = Benchmark(
         "peers-flower-secagg",
         {

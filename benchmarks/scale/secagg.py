@@ -27,7 +27,7 @@ from vertikal.algorithms.gram.client_gram import ClientGram, secure_gram
 from vertikal.ring.integers import Ring
 from vertikal.secure.keys.prg import expand_into, fresh_key, keystream
 from vertikal.secure.secagg.in_one_process import aggregate
-from vertikal.secure.secagg.neighbours import plan
+from vertikal.secure.secagg.neighbours import plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     run.figure("users, items", watched.shape)
     run.figure("share of the whole kernel", (watched.shape[1] / shape[1]) ** 2)
     rounds: list[ClientGram] = []
-    chosen = plan(len(users))
+    chosen = plan_neighbours(len(users))
     protocol = partial(aggregate, plan=chosen, drops=drops)
 
     def whole_round() -> None:
@@ -95,7 +95,7 @@ def _hundred_clients(run: Benchmark, repeats: int) -> None:
     times = alternating(
         {
             "neighbours": lambda: aggregate(
-                names, lambda _: vector, ring=Ring(32), length=100_000, plan=plan(100)
+                names, lambda _: vector, ring=Ring(32), length=100_000, plan=plan_neighbours(100)
             ),
             "everybody": lambda: aggregate(names, lambda _: vector, ring=Ring(32), length=100_000),
         },

@@ -15,8 +15,8 @@ from tests.conformance.running import run
 from vertikal.mesh import Mesh, Tape
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
+from vertikal.secure.sums.fdskl_algorithm3 import TwoTreesSum
 from vertikal.secure.sums.pads import PaddedSum
-from vertikal.secure.sums.two_trees import TwoTreesSum
 
 PURPOSE = "test"
 TAG = f"sum/{PURPOSE}/"

@@ -262,7 +262,7 @@ def test_masks_of_trees_used_twice_are_caught(monkeypatch):
     def same_masks(key, shape, dtype, *, stream):
         return uniform_elements(key, shape, dtype, stream=0)
 
-    monkeypatch.setattr("vertikal.secure.sums.two_trees.uniform_elements", same_masks)
+    monkeypatch.setattr("vertikal.secure.sums.fdskl_algorithm3.uniform_elements", same_masks)
     with pytest.raises(AssertionError, match=BROKEN):
         check_transcript(SUMS[-1], transcript(SUMS[-1]))
 

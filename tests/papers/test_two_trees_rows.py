@@ -25,7 +25,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.mesh.collectives import Tree
 from vertikal.privacy.attacks.linear_system import Recovered, all_against, recover_differences
 from vertikal.ring.integers import Ring
-from vertikal.secure.sums.trees import safe, shared_subtrees
+from vertikal.secure.sums.fdskl_algorithm3 import safe, shared_subtrees
 
 Array = npt.NDArray[Any]
 
@@ -153,7 +153,7 @@ def as_defined(parties: Sequence[str], without: str) -> tuple[Tree, Tree]:
 @cache
 def run_as_defined(directions: str) -> tuple[Run, str]:
     """A run over these trees, and the party that sends to the bank in both."""
-    with mock.patch("vertikal.secure.sums.two_trees.masking_trees", as_defined):
+    with mock.patch("vertikal.secure.sums.fdskl_algorithm3.masking_trees", as_defined):
         done = federation("trees", directions, 3)
     ((victim, receiver),) = edges(done, "/t2")
     assert (victim, receiver) in edges(done, "/t1")

@@ -28,7 +28,7 @@ from vertikal.algorithms.gram.client_gram import secure_gram
 from vertikal.errors import InputError
 from vertikal.secure.keys.prg import derive_key, uniform_reals
 from vertikal.secure.secagg.in_one_process import aggregate
-from vertikal.secure.secagg.neighbours import plan
+from vertikal.secure.secagg.neighbours import plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
 
 Array = npt.NDArray[Any]
@@ -177,7 +177,7 @@ class FedCFKRecommender(CFKOMDRecommender):
             users = generator.permutation(self.n_users_)[:size]
             leaving = users[: int(self.dropping * size)]
             drops = {f"user{u}": STAGES[i % len(STAGES)] for i, u in enumerate(leaving)}
-            chosen = plan(size, dropping=max(0.15, min(0.45, 1.5 * self.dropping)))
+            chosen = plan_neighbours(size, dropping=max(0.15, min(0.45, 1.5 * self.dropping)))
             result = secure_gram(
                 {f"user{u}": ratings[u] for u in users},
                 partial(aggregate, plan=chosen, drops=drops),

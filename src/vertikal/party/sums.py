@@ -13,9 +13,9 @@ from vertikal.party.booking import BookedMesh
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import fresh_key
+from vertikal.secure.sums.fdskl_algorithm3 import TwoTreesSum, kept_offset
 from vertikal.secure.sums.open_sum import OpenSum
 from vertikal.secure.sums.pads import PaddedSum
-from vertikal.secure.sums.two_trees import TwoTreesSum, kept_offset
 
 Array: TypeAlias = npt.NDArray[Any]
 SecureSum: TypeAlias = PaddedSum | TwoTreesSum | OpenSum

@@ -19,7 +19,7 @@ from vertikal.algorithms.gram.client_gram import (
 from vertikal.errors import InputError, RingError, ThresholdMissed
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg.in_one_process import aggregate
-from vertikal.secure.secagg.neighbours import everybody, plan
+from vertikal.secure.secagg.neighbours import everybody, plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
 
 
@@ -53,7 +53,7 @@ def test_exact_for_up_to_two_hundred_clients_with_the_most_drop_outs_at_any_stag
 ):
     """Zero, some or as many as may drop out, all at one stage or each at its own."""
     held = columns(clients, 3, 300)
-    graph = plan(clients) if ring and clients > 2 else everybody(clients)
+    graph = plan_neighbours(clients) if ring and clients > 2 else everybody(clients)
     # On a ring every client must keep a threshold of neighbours: as many as `plan` reckons with.
     most = clients - graph.threshold if graph.complete else clients * 15 // 100
     leavers = sorted(held)[: data.draw(st.sampled_from([0, most // 2, most]))]
@@ -71,7 +71,9 @@ def test_two_hundred_clients_with_drop_outs():
         f"u{i:03d}": x for i, x in enumerate(np.random.default_rng(0).integers(0, 2, (200, 12)))
     }
     drops = {name: STAGES[i % 5] for i, name in enumerate(sorted(held)[:20])}
-    found = secure_gram(held, partial(aggregate, plan=plan(200), drops=drops), binary=True)
+    found = secure_gram(
+        held, partial(aggregate, plan=plan_neighbours(200), drops=drops), binary=True
+    )
     X = np.stack([held[name] for name in found.survivors], axis=1)
     assert len(found.survivors) == 188
     assert np.array_equal(found.values, X @ X.T)

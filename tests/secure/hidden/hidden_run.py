@@ -15,7 +15,7 @@ from tests.conformance.running import Outcome, run
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
@@ -31,15 +31,15 @@ Seen = dict[str, dict[str, list[np.ndarray]]]
 def reading() -> Iterator[Seen]:
     """Look over every receiver's shoulder."""
     seen: Seen = defaultdict(lambda: defaultdict(list))
-    original = ClosedLink.recv
+    original = PaddedLink.recv
 
-    def recv(self: ClosedLink, step: str, *args: Any, **options: Any) -> np.ndarray:
+    def recv(self: PaddedLink, step: str, *args: Any, **options: Any) -> np.ndarray:
         values = original(self, step, *args, **options)
         if step != "key":  # from the operating system, and too short to look at: see test_dealing
             seen[self._mesh.me][f"{self._peer}: {step}"].append(np.array(values))
         return values
 
-    with mock.patch.object(ClosedLink, "recv", recv):
+    with mock.patch.object(PaddedLink, "recv", recv):
         yield seen
 
 

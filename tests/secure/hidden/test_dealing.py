@@ -9,7 +9,7 @@ from tests.conformance.running import run
 from tests.secure.hidden.hidden_run import NAMES, ROLES
 from vertikal.errors import PadReused
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
-from vertikal.secure.hidden.dealing import Dealing, draw_keys
+from vertikal.secure.hidden.dealing import Dealing, RepetitionCheck, draw_keys
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 
@@ -63,3 +63,18 @@ def test_numbers_that_come_twice_are_refused():
 
     outcome, _ = at_roles(work)
     assert outcome.unwrap()["hal"] == list(range(10))
+
+
+def test_a_correlation_is_taken_once():
+    repetition = RepetitionCheck("hal", "tim")
+    values = np.arange(100, dtype=np.uint32)
+    assert repetition.check(values) is values
+    repetition.check(values + np.uint32(1))
+    with pytest.raises(PadReused, match="hal: the dealer tim sent the same correlation twice"):
+        repetition.check(values.copy())
+
+
+def test_arrays_too_short_to_tell_may_be_equal():
+    repetition = RepetitionCheck("hal", "tim")
+    for _ in range(3):
+        repetition.check(np.zeros(1, np.uint64))

@@ -10,7 +10,7 @@ import pytest
 from tests.secure.hidden.hidden_run import draw_phases, hide
 from tests.secure.sealed.test_faults import impatient
 from vertikal.errors import DeadlineExceeded, MeshError, PadReused, PeerStopped, SecrecyError
-from vertikal.secure.hidden.hidden_features import HiddenFeatures, Request
+from vertikal.secure.hidden.hidden_features import HiddenFeatures, ProductRequest
 from vertikal.secure.hidden.private_product import PrivateProduct
 from vertikal.secure.keys.seeds import SeedSequence
 
@@ -77,12 +77,12 @@ def test_no_gradient_of_few_rows(rows):
 @pytest.mark.parametrize(
     "request_",
     [
-        Request("sideways", 1, 0, WIDTH),
-        Request("forward", 0, 0, WIDTH),
-        Request("forward", 1, 0, WIDTH + 1),
-        Request("forward", 1, 3, 3),
-        Request("adjoint", 1, -1, 3),
-        Request("adjoint", 1, 0, 3, -2),
+        ProductRequest("sideways", 1, 0, WIDTH),
+        ProductRequest("forward", 0, 0, WIDTH),
+        ProductRequest("forward", 1, 0, WIDTH + 1),
+        ProductRequest("forward", 1, 3, 3),
+        ProductRequest("adjoint", 1, -1, 3),
+        ProductRequest("adjoint", 1, 0, 3, -2),
     ],
     ids=str,
 )

@@ -12,11 +12,11 @@ from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
+from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.phase_shares import PhaseShares
 from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, PrivateProduct
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
-from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 from vertikal.secure.keys.seeds import SeedSequence
@@ -74,7 +74,7 @@ def test_shares_of_the_phase():
 @pytest.mark.parametrize("phase", ["uint8", "uint16"])
 def test_shares_of_the_cosine(bits, phase):
     phases = draw_phases(*SHAPE, dtype=phase, names=("ada", "hal", "tim"))
-    fixed = FixedPoint(Ring(bits))
+    fixed = FixedPointProducts(Ring(bits))
     rho = {}
 
     def work(mesh, keys):
@@ -252,7 +252,7 @@ def test_a_product_says_so_many_bits_and_no_more(bits, opened):
     )
     first, second = twice.result
     assert not np.array_equal(first, second)
-    fixed = FixedPoint(Ring(bits))
+    fixed = FixedPointProducts(Ring(bits))
     _, fractions = fixed.encode(vectors, "coefficients")
     widest = 2.0 ** (bits - opened)
     gaps = (first - second) * 2.0**fractions

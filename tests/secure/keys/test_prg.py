@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import struct
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.naive.secagg import pad
 from vertikal.errors import InputError
 from vertikal.secure.keys import prg
 
@@ -156,3 +158,34 @@ def test_one_key_serves_reals_and_elements():
     reals = prg.uniform_reals(KEY, (4,))
     elements = prg.uniform_elements(KEY, (4,), np.uint64)
     assert not np.allclose(reals, elements / 2.0**64)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("length", [0, 1, 100, prg.TILE // 4 + 3])
+def test_streams_are_the_written_out_pads(bits, length):
+    keys = [(os.urandom(32), 1), (os.urandom(32), -1), (os.urandom(32), 1)]
+    start = np.arange(length).astype(f"uint{bits}")
+    values = start.copy()
+    prg.add_streams(values, keys)
+    expected = [
+        (int(x) + sum(sign * word for (_, sign), word in zip(keys, words, strict=True))) % 2**bits
+        for x, *words in zip(start, *(pad(key, length, bits // 8) for key, _ in keys), strict=True)
+    ]
+    assert values.tolist() == expected
+
+
+def test_streams_of_opposite_sign_cancel():
+    keys = [os.urandom(32) for _ in range(3)]
+    values = np.zeros(3 * prg.TILE, np.uint16)
+    prg.add_streams(values, [(key, 1) for key in keys])
+    assert values.any()
+    prg.add_streams(values, [(key, -1) for key in reversed(keys)])
+    assert not values.any()
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(4), np.zeros((2, 2), np.uint8), np.zeros(8, np.uint8)[::2]]
+)
+def test_streams_want_vectors_of_ring_elements(values):
+    with pytest.raises(InputError, match="contiguous vector"):
+        prg.add_streams(values, [])

@@ -11,7 +11,7 @@ from tests.secure.hidden.hidden_run import draw_phases
 from tests.secure.sealed.sealed_run import seal
 from vertikal.errors import DeadlineExceeded, PadReused, PeerStopped
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.open_shares import Exchange
+from vertikal.secure.hidden.padded_link import OpenShares
 from vertikal.secure.keys.seeds import SeedSequence
 from vertikal.secure.sealed.shared_scaling import SharedScaling
 
@@ -125,8 +125,8 @@ def test_a_wrong_shape_from_the_other_role_is_refused(name, other, step):
             return total + half
 
         for piece in (part._product, part._truncation):
-            exchange = piece._exchange
-            exchange.sum = lambda what, half, exchange=exchange: wrong(exchange, what, half)
+            opening = piece._opening
+            opening.sum = lambda what, half, opening=opening: wrong(opening, what, half)
 
     error = failed(run({name: widen}), other)
     assert f"{other}: {name} sent uint64" in str(error)
@@ -176,7 +176,7 @@ def test_the_classes_used_here_are_the_real_ones():
     """The tests above replace attributes by name: they must exist."""
     for kind, name in (
         (Dealing, "send"),
-        (Exchange, "sum"),
+        (OpenShares, "sum"),
         (SharedScaling, "scale"),
         (SeedSequence, "take"),
     ):

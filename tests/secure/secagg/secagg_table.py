@@ -9,16 +9,16 @@ import numpy as np
 
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg import client, server
-from vertikal.secure.secagg.neighbours import Neighbours, Plan, everybody
+from vertikal.secure.secagg.client_keys import SigningKey
+from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody
 from vertikal.secure.secagg.rounds import (
     Confirmations,
+    EncryptedShares,
     Revealed,
     Roster,
-    SealedShares,
     Survivors,
     Terms,
 )
-from vertikal.secure.secagg.signing import Identity
 
 NAMES = ("ada", "bob", "cyd", "dan", "eve", "fay")
 
@@ -28,26 +28,30 @@ class Seats:
     """One aggregation, advanced round by round."""
 
     terms: Terms
-    identities: dict[str, Identity]
+    signing_keys: dict[str, SigningKey]
     centre: server.ServerState
     clients: dict[str, client.ClientState]
     values: dict[str, np.ndarray]
 
     @classmethod
     def take(
-        cls, names: Iterable[str] = NAMES, length: int = 5, bits: int = 16, plan: Plan | None = None
+        cls,
+        names: Iterable[str] = NAMES,
+        length: int = 5,
+        bits: int = 16,
+        plan: NeighbourPlan | None = None,
     ) -> Seats:
         names = tuple(names)
-        identities = {name: Identity.fresh() for name in names}
+        signing_keys = {name: SigningKey.fresh() for name in names}
         graph = Neighbours("job", names, plan or everybody(len(names)))
-        public = {name: identity.public for name, identity in identities.items()}
+        public = {name: key.public for name, key in signing_keys.items()}
         terms = Terms("job", graph, public, Ring(bits), length)
         generator = np.random.default_rng(len(names))
         values = {
             name: generator.integers(0, 2**bits, length, dtype=f"uint{bits}") for name in names
         }
-        states = {name: client.ClientState(name, terms, identities[name]) for name in names}
-        return cls(terms, identities, server.ServerState(terms), states, values)
+        states = {name: client.ClientState(name, terms, signing_keys[name]) for name in names}
+        return cls(terms, signing_keys, server.ServerState(terms), states, values)
 
     def advertised(self, gone: Iterable[str] = ()) -> dict[str, Roster]:
         there = [name for name in self.clients if name not in set(gone)]
@@ -56,12 +60,12 @@ class Seats:
 
     def shared(
         self, rosters: dict[str, Roster], gone: Iterable[str] = ()
-    ) -> dict[str, SealedShares]:
+    ) -> dict[str, EncryptedShares]:
         there = [name for name in rosters if name not in set(gone)]
-        sealed = {name: client.share(self.clients[name], rosters[name]) for name in there}
-        return server.deliver_shares(self.centre, sealed)
+        encrypted = {name: client.share(self.clients[name], rosters[name]) for name in there}
+        return server.deliver_shares(self.centre, encrypted)
 
-    def masked(self, inboxes: dict[str, SealedShares], gone: Iterable[str] = ()) -> Survivors:
+    def masked(self, inboxes: dict[str, EncryptedShares], gone: Iterable[str] = ()) -> Survivors:
         for name, inbox in inboxes.items():
             if name not in set(gone):
                 vector = client.mask(self.clients[name], inbox, self.values[name])

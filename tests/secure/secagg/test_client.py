@@ -11,11 +11,16 @@ from tests.secure.secagg.secagg_table import NAMES, Seats
 from vertikal.errors import InputError, SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import derive_key
 from vertikal.secure.secagg import client, shamir
-from vertikal.secure.secagg.neighbours import Plan, everybody
-from vertikal.secure.secagg.rounds import Confirmations, Roster, SealedShares, Survivors, commitment
-from vertikal.secure.secagg.sealing import ExchangeKey, seal, unseal
+from vertikal.secure.secagg.client_keys import ExchangeKey, decrypt, encrypt, is_signed
+from vertikal.secure.secagg.neighbours import NeighbourPlan, everybody
+from vertikal.secure.secagg.rounds import (
+    Confirmations,
+    EncryptedShares,
+    Roster,
+    Survivors,
+    commitment,
+)
 from vertikal.secure.secagg.shamir import SHARE_BYTES
-from vertikal.secure.secagg.signing import is_signed
 
 
 @pytest.fixture
@@ -26,9 +31,9 @@ def seats() -> Seats:
 def test_stage_1_keys_are_signed_and_secrets_are_not_in_them(seats):
     state = seats.clients["ada"]
     said = client.advertise(state)
-    words = seats.terms.signed_words(said)
-    assert is_signed(seats.identities["ada"].public, said.signature, *words)
-    assert said.seal_key != said.pad_key
+    words = seats.terms.signed_parts(said)
+    assert is_signed(seats.signing_keys["ada"].public, said.signature, *words)
+    assert said.cipher_key != said.pad_key
     assert said.commitment == commitment(state.self_secret)
     assert state.pad_secret.hex() not in repr(state)
     assert state.self_secret.hex() not in repr(state)
@@ -37,19 +42,19 @@ def test_stage_1_keys_are_signed_and_secrets_are_not_in_them(seats):
 def test_stage_2_each_neighbour_can_open_its_share_and_only_its_own(seats):
     rosters = seats.advertised()
     ada = seats.clients["ada"]
-    sealed = client.share(ada, rosters["ada"]).sealed
-    assert set(sealed) == set(NAMES) - {"ada"}
+    encrypted = client.share(ada, rosters["ada"]).encrypted
+    assert set(encrypted) == set(NAMES) - {"ada"}
     pads, selves = {}, {}
-    for name in sealed:
+    for name in encrypted:
         reader = seats.clients[name]
-        key = reader.seal_key.with_peer(ada.seal_key.public, "job")
-        pair = unseal(key, "ada", name, sealed[name])
+        key = reader.cipher_key.with_peer(ada.cipher_key.public, "job")
+        pair = decrypt(key, "ada", name, encrypted[name])
         number = seats.terms.graph.numbers[name]
         pads[number] = int.from_bytes(pair[:SHARE_BYTES], "big")
         selves[number] = int.from_bytes(pair[SHARE_BYTES:], "big")
-        other = next(n for n in sealed if n != name)
+        other = next(n for n in encrypted if n != name)
         with pytest.raises(SecrecyError, match="do not open"):
-            unseal(key, "ada", name, sealed[other])
+            decrypt(key, "ada", name, encrypted[other])
     assert shamir.join(pads, seats.terms.threshold) == ada.pad_secret
     assert shamir.join(selves, seats.terms.threshold) == ada.self_secret
 
@@ -119,7 +124,7 @@ def test_forged_keys_are_refused(seats):
 
 def test_keys_of_another_job_are_refused(seats):
     other = Seats.take()
-    other.identities.update(seats.identities)
+    other.signing_keys.update(seats.signing_keys)
     said = [client.advertise(s) for n, s in other.clients.items() if n != "ada"]
     seats.advertised()
     with pytest.raises(SecrecyError, match="not signed"):
@@ -133,7 +138,7 @@ def test_repeated_keys_and_names_are_refused(seats):
         client.share(seats.clients["ada"], twice)
     fresh = Seats.take()
     # Bob signs Ada's own key: it is his signature, but not his key.
-    fresh.clients["bob"].seal_key = fresh.clients["ada"].seal_key
+    fresh.clients["bob"].cipher_key = fresh.clients["ada"].cipher_key
     said = [client.advertise(s) for s in fresh.clients.values()][1:]
     fresh.clients["ada"].done = 1
     with pytest.raises(SecrecyError, match="public key was advertised twice"):
@@ -149,7 +154,7 @@ def test_strangers_are_refused(seats):
 
 def test_who_is_no_neighbour_is_refused():
     names = tuple(f"c{i}" for i in range(12))
-    seats = Seats.take(names, plan=Plan(12, 4, 4))
+    seats = Seats.take(names, plan=NeighbourPlan(12, 4, 4))
     rosters = seats.advertised()
     neighbours = seats.terms.graph.of("c0")
     far = next(n for n in names[1:] if n not in neighbours)
@@ -174,29 +179,31 @@ def test_wrong_vectors_are_refused(seats):
 
 def test_changed_shares_are_refused(seats):
     inbox = seats.shared(seats.advertised())["ada"]
-    changed = dict(inbox.sealed)
+    changed = dict(inbox.encrypted)
     changed["bob"] = changed["bob"][:-1] + bytes([changed["bob"][-1] ^ 1])
-    with pytest.raises(SecrecyError, match="sealed shares of bob do not open"):
-        client.mask(seats.clients["ada"], SealedShares(changed), seats.values["ada"])
+    with pytest.raises(SecrecyError, match="encrypted shares of bob do not open"):
+        client.mask(seats.clients["ada"], EncryptedShares(changed), seats.values["ada"])
 
 
 def test_shares_of_strangers_and_of_wrong_length_are_refused(seats):
     inbox = seats.shared(seats.advertised(gone=["fay"]))["ada"]
     with pytest.raises(SecrecyError, match="shares of fay, who advertised no keys"):
         client.mask(
-            seats.clients["ada"], SealedShares({**inbox.sealed, "fay": b"x"}), seats.values["ada"]
+            seats.clients["ada"],
+            EncryptedShares({**inbox.encrypted, "fay": b"x"}),
+            seats.values["ada"],
         )
     fresh = Seats.take()
     inbox = fresh.shared(fresh.advertised())["ada"]
     key = fresh.clients["bob"].pair_keys["ada"]
-    short = SealedShares({**inbox.sealed, "bob": seal(key, "bob", "ada", b"short")})
+    short = EncryptedShares({**inbox.encrypted, "bob": encrypt(key, "bob", "ada", b"short")})
     with pytest.raises(SecrecyError, match="must have 64 bytes, got 5"):
         client.mask(fresh.clients["ada"], short, fresh.values["ada"])
 
 
 def test_too_few_sharers_are_refused_before_anything_is_masked(seats):
     inbox = seats.shared(seats.advertised())["ada"]
-    few = SealedShares(dict(list(inbox.sealed.items())[:2]))
+    few = EncryptedShares(dict(list(inbox.encrypted.items())[:2]))
     with pytest.raises(ThresholdMissed, match="ada: masked input: 3 of the holders"):
         client.mask(seats.clients["ada"], few, seats.values["ada"])
 
@@ -229,7 +236,7 @@ def test_too_few_survivors_are_refused(seats):
 
 def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
-    seats = Seats.take(names, plan=Plan(16, 4, 4))
+    seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
     circle = seats.terms.graph._circle
     name = circle[3]

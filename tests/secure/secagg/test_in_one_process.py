@@ -14,7 +14,7 @@ from tests.naive.secagg import plain_sum
 from vertikal.errors import InputError, SecrecyError, ThresholdMissed, WireError
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg.in_one_process import aggregate
-from vertikal.secure.secagg.neighbours import everybody, plan
+from vertikal.secure.secagg.neighbours import everybody, plan_neighbours
 from vertikal.secure.secagg.rounds import (
     SERVER,
     STAGES,
@@ -82,7 +82,12 @@ def test_two_hundred_clients_on_a_ring_with_drop_outs_at_every_stage():
     values = vectors(200, 50, 16)
     drops = {name: STAGES[i % 5] for i, name in enumerate(sorted(values)[:20])}
     result = aggregate(
-        list(values), values.__getitem__, ring=Ring(16), length=50, plan=plan(200), drops=drops
+        list(values),
+        values.__getitem__,
+        ring=Ring(16),
+        length=50,
+        plan=plan_neighbours(200),
+        drops=drops,
     )
     assert len(result.survivors) == 188
     assert np.array_equal(result.total, plain_sum(values, result.survivors))
@@ -112,7 +117,7 @@ def test_masked_vectors_look_uniform_and_never_alike():
     check_uniform(frames)
 
 
-def test_no_secret_share_travels_unsealed_before_the_end():
+def test_no_secret_share_travels_unencrypted_before_the_end():
     tape: list[tuple[str, str, str, bytes]] = []
     names = [f"c{i}" for i in range(5)]
     aggregate(

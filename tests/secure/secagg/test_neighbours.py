@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vertikal.errors import InputError
-from vertikal.secure.secagg.neighbours import Neighbours, Plan, everybody, plan
+from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody, plan_neighbours
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def components(graph: Neighbours, remaining: set[str]) -> int:
 
 @pytest.mark.parametrize("degree", [2, 6, 19])
 def test_the_graph_is_regular_and_mutual(degree):
-    graph = Neighbours("job", names(20), Plan(20, degree, degree // 2 + 2))
+    graph = Neighbours("job", names(20), NeighbourPlan(20, degree, degree // 2 + 2))
     for name in graph.clients:
         assert len(set(graph.of(name))) == degree
         assert name not in graph.of(name)
@@ -39,8 +39,8 @@ def test_the_graph_is_regular_and_mutual(degree):
 
 
 def test_the_circle_depends_on_the_job_and_on_nothing_else():
-    first, again = (Neighbours("job", names(30), Plan(30, 4, 4)) for _ in range(2))
-    other = Neighbours("another", names(30), Plan(30, 4, 4))
+    first, again = (Neighbours("job", names(30), NeighbourPlan(30, 4, 4)) for _ in range(2))
+    other = Neighbours("another", names(30), NeighbourPlan(30, 4, 4))
     assert [first.of(n) for n in names(30)] == [again.of(n) for n in names(30)]
     assert [first.of(n) for n in names(30)] != [other.of(n) for n in names(30)]
 
@@ -49,14 +49,14 @@ def test_the_circle_depends_on_the_job_and_on_nothing_else():
 @given(st.integers(5, 24), st.integers(1, 4), st.data())
 def test_connected_is_what_walking_finds(count, half, data):
     degree = min(2 * half, (count - 2) // 2 * 2)
-    graph = Neighbours("job", names(count), Plan(count, degree, degree // 2 + 2))
+    graph = Neighbours("job", names(count), NeighbourPlan(count, degree, degree // 2 + 2))
     remaining = set(data.draw(st.lists(st.sampled_from(names(count)), min_size=1, unique=True)))
     assert graph.connected(remaining) == (components(graph, remaining) == 1)
 
 
 @pytest.mark.parametrize("count", [100, 300, 943])
 def test_a_plan_is_smaller_than_everybody_and_holds_in_draws(count):
-    chosen = plan(count, corrupt=0.1, dropping=0.15)
+    chosen = plan_neighbours(count, corrupt=0.1, dropping=0.15)
     assert chosen.degree < count - 1
     assert not chosen.complete
     generator = np.random.default_rng(0)
@@ -73,34 +73,34 @@ def test_a_plan_is_smaller_than_everybody_and_holds_in_draws(count):
 
 
 def test_harder_conditions_need_more_neighbours():
-    degrees = [plan(500, dropping=share).degree for share in (0.0, 0.05, 0.1, 0.2)]
+    degrees = [plan_neighbours(500, dropping=share).degree for share in (0.0, 0.05, 0.1, 0.2)]
     assert all(a <= b for a, b in pairwise(degrees))
     assert degrees[0] < degrees[-1]
-    assert plan(500, security=80).degree > plan(500).degree
-    assert plan(500, corrupt=0, dropping=0).degree == 2
+    assert plan_neighbours(500, security=80).degree > plan_neighbours(500).degree
+    assert plan_neighbours(500, corrupt=0, dropping=0).degree == 2
 
 
 def test_few_clients_are_everybody():
     for count in range(2, 12):
-        assert plan(count).complete
+        assert plan_neighbours(count).complete
         assert everybody(count).threshold > count / 2
     # Where no ring is safe, everybody shares with everybody, and the threshold leaves room.
-    chosen = plan(10, dropping=0.3)
+    chosen = plan_neighbours(10, dropping=0.3)
     assert (chosen.degree, chosen.threshold) == (9, 7)
 
 
 @pytest.mark.parametrize(
     ("build", "parameter"),
     [
-        (lambda: Plan(1, 0, 1), "clients"),
-        (lambda: Plan(10, 3, 3), "degree"),
-        (lambda: Plan(10, 10, 6), "degree"),
-        (lambda: Plan(10, 4, 2), "threshold"),
-        (lambda: Plan(10, 9, 5), "threshold"),
-        (lambda: Plan(10, 9, 11), "threshold"),
-        (lambda: plan(10, corrupt=-0.1), "corrupt"),
-        (lambda: plan(10, corrupt=0.5, dropping=0.5), "corrupt"),
-        (lambda: plan(10, corrupt=0.1, dropping=-1.0), "dropping"),
+        (lambda: NeighbourPlan(1, 0, 1), "clients"),
+        (lambda: NeighbourPlan(10, 3, 3), "degree"),
+        (lambda: NeighbourPlan(10, 10, 6), "degree"),
+        (lambda: NeighbourPlan(10, 4, 2), "threshold"),
+        (lambda: NeighbourPlan(10, 9, 5), "threshold"),
+        (lambda: NeighbourPlan(10, 9, 11), "threshold"),
+        (lambda: plan_neighbours(10, corrupt=-0.1), "corrupt"),
+        (lambda: plan_neighbours(10, corrupt=0.5, dropping=0.5), "corrupt"),
+        (lambda: plan_neighbours(10, corrupt=0.1, dropping=-1.0), "dropping"),
         (lambda: Neighbours("job", ("a", "a"), everybody(2)), "clients"),
         (lambda: Neighbours("job", ("a", "b"), everybody(3)), "plan"),
     ],

@@ -10,8 +10,8 @@ from tests.naive.secagg import plain_sum
 from tests.secure.secagg.secagg_table import NAMES, Seats
 from vertikal.errors import SecrecyError, ThresholdMissed
 from vertikal.secure.secagg import client, server, shamir
-from vertikal.secure.secagg.neighbours import Plan
-from vertikal.secure.secagg.rounds import SealedShares
+from vertikal.secure.secagg.neighbours import NeighbourPlan
+from vertikal.secure.secagg.rounds import EncryptedShares
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_keys_under_another_name_are_refused(seats):
 
 def test_forged_and_repeated_keys_are_refused(seats):
     said = {name: client.advertise(state) for name, state in seats.clients.items()}
-    forged = msgspec.structs.replace(said["ada"], seal_key=said["bob"].seal_key)
+    forged = msgspec.structs.replace(said["ada"], cipher_key=said["bob"].cipher_key)
     with pytest.raises(SecrecyError, match="server: the keys of ada are not signed"):
         server.collect_keys(seats.centre, {**said, "ada": forged})
     fresh = Seats.take()
@@ -55,10 +55,10 @@ def test_forged_and_repeated_keys_are_refused(seats):
 
 def test_incomplete_shares_are_refused(seats):
     rosters = seats.advertised()
-    sealed = {name: client.share(seats.clients[name], rosters[name]) for name in NAMES}
-    some = SealedShares(dict(list(sealed["ada"].sealed.items())[1:]))
-    with pytest.raises(SecrecyError, match=r"ada must seal one share for each of its 5 .* got 4"):
-        server.deliver_shares(seats.centre, {**sealed, "ada": some})
+    encrypted = {name: client.share(seats.clients[name], rosters[name]) for name in NAMES}
+    some = EncryptedShares(dict(list(encrypted["ada"].encrypted.items())[1:]))
+    with pytest.raises(SecrecyError, match=r"encrypt one share for each of its 5 .* got 4"):
+        server.deliver_shares(seats.centre, {**encrypted, "ada": some})
 
 
 def test_a_vector_comes_once_and_in_time(seats):
@@ -91,7 +91,7 @@ def test_below_the_threshold_each_round_refuses(seats, stage):
 
 def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
-    seats = Seats.take(names, plan=Plan(16, 4, 4))
+    seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
     circle = seats.terms.graph._circle
     gone = [circle[i] for i in (0, 1, 8, 9)]
@@ -101,7 +101,7 @@ def test_survivors_in_separate_groups_are_refused():
 
 def test_too_few_shares_about_one_client_are_refused():
     names = tuple(f"c{i}" for i in range(16))
-    seats = Seats.take(names, plan=Plan(16, 4, 4))
+    seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     codes = seats.confirmed(seats.up_to_survivors())
     name = names[0]
     # Two of its four neighbours answer no more: with its own share that makes three, not four.

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from vertikal.errors import InputError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.phase_shares import PhaseShares
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
-from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -35,7 +35,7 @@ class CosineShares:
         roles: Roles,
         dealing: Dealing | None,
         phase_bits: int,
-        fixed: FixedPoint,
+        fixed: FixedPointProducts,
         booked: Booked,
     ) -> None:
         if phase_bits not in PHASE_BITS:

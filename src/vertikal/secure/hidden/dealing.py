@@ -10,15 +10,16 @@ grown from it are uniform; label party and helper have one key each, never the o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.errors import PadReused
 from vertikal.mesh.interface import Mesh
-from vertikal.secure.hidden.freshness import Fresh
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import KEY_BYTES, fresh_key
@@ -47,17 +48,17 @@ class Dealing:
         label_party, helper, dealer = roles.names
         if mesh.me == dealer:
             links = {
-                name: ClosedLink(mesh, keys, name, roles, "dealt") for name in (label_party, helper)
+                name: PaddedLink(mesh, keys, name, roles, "dealt") for name in (label_party, helper)
             }
             drawn = prepared.keys if prepared else draw_keys(roles)
             for name, link in links.items():
                 link.send("key", np.frombuffer(drawn[name], np.uint8).copy())
             self._link = links[helper]
         else:
-            self._link = ClosedLink(mesh, keys, dealer, roles, "dealt")
+            self._link = PaddedLink(mesh, keys, dealer, roles, "dealt")
             drawn = {dealer: self._link.recv("key", np.uint8, (KEY_BYTES,)).tobytes()}
         self._keys = dealt_keys(mesh.me, drawn)
-        self._fresh = Fresh(mesh.me, dealer)
+        self._repetition = RepetitionCheck(mesh.me, dealer)
 
     @property
     def prepared(self) -> bool:
@@ -79,7 +80,7 @@ class Dealing:
 
     def recv(self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """H: numbers from T, which must not have come before."""
-        return self._fresh.check(self._link.recv(step, dtype, shape))
+        return self._repetition.check(self._link.recv(step, dtype, shape))
 
 
 def draw_keys(roles: Roles) -> dict[str, bytes]:
@@ -90,3 +91,36 @@ def draw_keys(roles: Roles) -> dict[str, bytes]:
 def dealt_keys(me: str, drawn: Mapping[str, bytes]) -> PairKeys:
     """Keys by peer in the form that seeds are grown from."""
     return PairKeys(me, "dealt", drawn)
+
+
+_ENOUGH = 4096
+_SHORTEST = 16
+"""Bytes below which equal uniform arrays may happen by chance."""
+
+
+class RepetitionCheck:
+    """Refuses correlated randomness that ``dealer`` sends to ``me`` a second time.
+
+    Used twice, a mask gives away the difference of what it masks. An honest dealer cannot repeat
+    one, since its seeds are handed out once; here the receiver makes sure of it, by a digest of the
+    first bytes of each array.
+    """
+
+    def __init__(self, me: str, dealer: str) -> None:
+        self._me = me
+        self._dealer = dealer
+        self._seen: set[bytes] = set()
+
+    def check(self, values: Array) -> Array:
+        """Return ``values``, unless they came before."""
+        flat = np.ascontiguousarray(values).reshape(-1)
+        head = flat[: _ENOUGH // flat.itemsize].tobytes()
+        if len(head) >= _SHORTEST:
+            digest = hashlib.sha256(head).digest()
+            if digest in self._seen:
+                raise PadReused(
+                    f"{self._me}: the dealer {self._dealer} sent the same correlation twice; "
+                    "nothing was computed with it"
+                )
+            self._seen.add(digest)
+        return values

@@ -24,10 +24,10 @@ from vertikal.records import convert
 from vertikal.ring.integers import Ring
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.openings import Openings, Tally
 from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, Part, PrivateProduct
 from vertikal.secure.hidden.roles import Roles
-from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -62,7 +62,7 @@ class HiddenBlock:
     """Bits of full scale that a forward product opens; the rest is the helper's noise."""
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProductRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the label party tells helper and dealer before each product; no ``kind``: no more."""
 
     kind: str = ""
@@ -88,7 +88,7 @@ class HiddenFeatures:
     ) -> None:
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
-        self._fixed = FixedPoint(Ring(agreed.word_bits))
+        self._fixed = FixedPointProducts(Ring(agreed.word_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
         self._openings = Openings(
@@ -130,7 +130,7 @@ class HiddenFeatures:
     ) -> Array:
         """A: "forward" C[rows, columns] @ vectors, or "adjoint" C[rows, columns].T @ vectors."""
         span = range(self.agreed.width)[columns]
-        request = Request(
+        request = ProductRequest(
             kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
         )
         part = self._part(request, rows)
@@ -146,7 +146,7 @@ class HiddenFeatures:
 
     def finish(self) -> None:
         """A: tell helper and dealer that no product will follow."""
-        self._announce(Request(), None)
+        self._announce(ProductRequest(), None)
 
     def serve(self) -> None:
         """H and T: take part in products until the label party says that there are no more."""
@@ -164,18 +164,18 @@ class HiddenFeatures:
                 with self._booked("masks"):
                     self._product.deal(request.kind, request.outputs, part)
 
-    def _announce(self, request: Request, rows: Array | None) -> None:
+    def _announce(self, request: ProductRequest, rows: Array | None) -> None:
         with self._booked("requests"):
             for name in (self._roles.helper, self._roles.dealer):
                 self._mesh.send(name, self._tag, msgspec.structs.asdict(request))
                 if rows is not None:
                     self._mesh.send(name, f"{self._tag}/rows", np.asarray(rows, np.int64))
 
-    def _requested(self) -> tuple[Request, Array | None]:
+    def _requested(self) -> tuple[ProductRequest, Array | None]:
         me, label_party, agreed = self._mesh.me, self._roles.label_party, self.agreed
         message: Any = self._mesh.recv(label_party, self._tag)
         try:
-            request = convert(message, Request)
+            request = convert(message, ProductRequest)
         except msgspec.ValidationError as error:
             raise MeshError(f"{me}: {label_party} asked for a product wrongly: {error}") from None
         if not request.kind:
@@ -194,7 +194,7 @@ class HiddenFeatures:
             )
         return request, rows
 
-    def _part(self, request: Request, rows: Array | None) -> Part:
+    def _part(self, request: ProductRequest, rows: Array | None) -> Part:
         columns = slice(request.first, request.last)
         if rows is not None:
             return lambda matrix: matrix[rows, columns]

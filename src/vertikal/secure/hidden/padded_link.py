@@ -1,4 +1,4 @@
-"""A closed link: arrays between two parties, each under a one-time pad of that pair.
+"""A padded link: arrays between two parties, each under a one-time pad of that pair.
 
 Hidden phases rest on one role not reading what two others say to each other (the dealer, for one,
 knows the masks between label party and helper). Rather than trust every transport to keep links
@@ -25,7 +25,7 @@ from vertikal.secure.sums.pads import PadSequence
 Array = npt.NDArray[Any]
 
 
-class ClosedLink:
+class PaddedLink:
     """Both directions between this party and ``peer``, for one purpose."""
 
     def __init__(self, mesh: Mesh, keys: PairKeys, peer: str, roles: Roles, what: str) -> None:
@@ -52,3 +52,22 @@ class ClosedLink:
         values[...] = self._mesh.recv_array(self._peer, f"{self._tag}/{step}", dtype, shape)
         self._incoming.take().apply(values)
         return values
+
+
+class OpenShares:
+    """Opening of masked shares between label party and helper, for one purpose.
+
+    Each tells the other its share. Both have the sum, which is still masked and so uniform to both;
+    to everybody else each message is under a pad.
+    """
+
+    def __init__(self, mesh: Mesh, keys: PairKeys, roles: Roles, what: str) -> None:
+        peer = roles.helper if mesh.me == roles.label_party else roles.label_party
+        self._link = PaddedLink(mesh, keys, peer, roles, what)
+
+    def sum(self, step: str, share: Array) -> Array:
+        """Add this role's share and the other's."""
+        self._link.send(step, share.copy())
+        total = self._link.recv(step, share.dtype, share.shape)
+        total += share
+        return total

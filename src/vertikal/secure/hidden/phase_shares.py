@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.seeds import SeedSequence
@@ -37,18 +37,18 @@ class PhaseShares:
         self._roles = roles
         self._me = mesh.me
         self._seeds: dict[str, SeedSequence] = {}
-        self._links: dict[str, ClosedLink] = {}
+        self._links: dict[str, PaddedLink] = {}
         if mesh.me == roles.label_party:
             for name in roles.senders:
                 self._seeds[name] = SeedSequence(keys, name, "phase shares", *roles.purpose)
         elif mesh.me == roles.helper:
             for name in roles.senders:
-                self._links[name] = ClosedLink(mesh, keys, name, roles, "shares")
+                self._links[name] = PaddedLink(mesh, keys, name, roles, "shares")
         elif mesh.me in roles.senders:
             self._seeds[roles.label_party] = SeedSequence(
                 keys, roles.label_party, "phase shares", *roles.purpose
             )
-            self._links[roles.helper] = ClosedLink(mesh, keys, roles.helper, roles, "shares")
+            self._links[roles.helper] = PaddedLink(mesh, keys, roles.helper, roles, "shares")
 
     def share(self, phases: Array) -> Array | None:
         """Take part with phases (rows, D), which are overwritten; the share at A and H."""

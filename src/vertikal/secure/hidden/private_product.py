@@ -37,7 +37,7 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.ring.products import times, transposed
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import fresh_key, uniform_elements
@@ -88,10 +88,10 @@ class PrivateProduct:
 
         self._vector_seeds = vector_seeds
         if mesh.me == label_party:
-            self._to_helper = ClosedLink(mesh, keys, helper, roles, "product")
+            self._to_helper = PaddedLink(mesh, keys, helper, roles, "product")
         elif mesh.me == helper:
             self._masks = dealing.seeds("matrix")
-            self._to_label_party = ClosedLink(mesh, keys, label_party, roles, "product")
+            self._to_label_party = PaddedLink(mesh, keys, label_party, roles, "product")
         else:
             self._masks = dealing.seeds("matrix", helper)
 

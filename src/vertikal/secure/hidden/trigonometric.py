@@ -28,9 +28,9 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.ring import products
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.fixed_point import FixedPointProducts
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
-from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
 
 Array = npt.NDArray[Any]
@@ -46,7 +46,7 @@ class TrigonometricShares:
         roles: Roles,
         dealing: Dealing,
         phase_bits: int,
-        fixed: FixedPoint,
+        fixed: FixedPointProducts,
     ) -> None:
         turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
         self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
@@ -56,10 +56,10 @@ class TrigonometricShares:
         label_party, helper, _ = roles.names
         if mesh.me == label_party:
             self._halves, self._shares = dealing.seeds("half"), dealing.seeds("cosines")
-            self._to_helper = ClosedLink(mesh, keys, helper, roles, "opening")
+            self._to_helper = PaddedLink(mesh, keys, helper, roles, "opening")
         elif mesh.me == helper:
             self._halves = dealing.seeds("half")
-            self._to_label_party = ClosedLink(mesh, keys, label_party, roles, "opening")
+            self._to_label_party = PaddedLink(mesh, keys, label_party, roles, "opening")
         else:
             self._halves = dealing.seeds("half", label_party)
             self._shares = dealing.seeds("cosines", label_party)

@@ -27,7 +27,7 @@ from vertikal.secure.keys.prg import KEY_BYTES, encode_texts
 TAG = "agreement"
 
 
-class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KeyOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What each party says to each other one before anything else."""
 
     protocol: int
@@ -85,17 +85,17 @@ def agree(
     """
     own = X25519PrivateKey.from_private_bytes(private_key)
     public = own.public_key().public_bytes_raw()
-    mine = Hello(PROTOCOL_VERSION, version, job, settings_digest, rows, public)
+    mine = KeyOffer(PROTOCOL_VERSION, version, job, settings_digest, rows, public)
     for peer in mesh.peers:
         mesh.send(peer, TAG, msgspec.structs.asdict(mine))
-    hellos = {peer: _hello(mesh, peer) for peer in mesh.peers}
-    for peer, theirs in hellos.items():
+    offers = {peer: _offer(mesh, peer) for peer in mesh.peers}
+    for peer, theirs in offers.items():
         _compare(mesh.me, mine, peer, theirs)
-    keys = [public, *(hello.key for hello in hellos.values())]
+    keys = [public, *(offer.key for offer in offers.values())]
     if len(set(keys)) != len(keys):
         raise AgreementError(f"{mesh.me}: two parties sent the same public key")
     shared = {}
-    for peer, theirs in hellos.items():
+    for peer, theirs in offers.items():
         try:
             secret = own.exchange(X25519PublicKey.from_public_bytes(theirs.key))
         except (ValueError, UnsupportedAlgorithm) as error:
@@ -107,15 +107,15 @@ def agree(
     return PairKeys(mesh.me, job, shared)
 
 
-def _hello(mesh: Mesh, peer: str) -> Hello:
+def _offer(mesh: Mesh, peer: str) -> KeyOffer:
     message: Any = mesh.recv(peer, TAG)
     try:
-        return convert(message, Hello)
+        return convert(message, KeyOffer)
     except msgspec.ValidationError as error:
         raise AgreementError(f"{mesh.me}: {peer} introduced itself wrongly: {error}") from None
 
 
-def _compare(me: str, mine: Hello, peer: str, theirs: Hello) -> None:
+def _compare(me: str, mine: KeyOffer, peer: str, theirs: KeyOffer) -> None:
     for name, words in _COMPARED.items():
         ours, other = getattr(mine, name), getattr(theirs, name)
         if ours != other:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,25 @@ def uniform_reals(key: bytes, shape: tuple[int, ...], *, stream: int = 0) -> Arr
     """Draw doubles in the open interval (0, 1), 52 random bits each."""
     bits = uniform_elements(key, shape, np.uint64, stream=stream)
     return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+def add_streams(values: Array, streams: Sequence[tuple[bytes, int]]) -> None:
+    """values += Σ sign · stream(key) in place, over (key, sign) of sign 1 or −1.
+
+    All streams of a tile are added before the next tile is looked at, so that the tile stays in the
+    cache and no stream ever exists as a whole.
+    """
+    if values.dtype.kind != "u" or values.ndim != 1 or not values.flags.c_contiguous:
+        raise InputError.of(
+            "values", "a contiguous vector of ring elements", f"{values.dtype} {values.shape}"
+        )
+    opened = [(keystream(key, 0), sign) for key, sign in streams]
+    height = TILE // values.itemsize
+    tile = np.empty(min(height, values.size), values.dtype)
+    for start in range(0, values.size, height):
+        part = values[start : start + height]
+        pad = tile[: part.size]
+        view = pad.view(np.uint8).data
+        for context, sign in opened:
+            expand_into(context, view)
+            (np.add if sign > 0 else np.subtract)(part, pad, out=part)

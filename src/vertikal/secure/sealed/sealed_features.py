@@ -21,9 +21,9 @@ from vertikal.mesh.interface import Mesh
 from vertikal.ring.integers import Ring
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.fixed_point import FixedPointProducts
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
-from vertikal.secure.hidden.truncation import FixedPoint
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.sealed.shared_product import SharedProduct
 from vertikal.secure.sealed.shared_scaling import SharedScaling
@@ -82,7 +82,7 @@ class SealedFeatures:
         booked: Booked,
     ) -> None:
         self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
-        fixed = FixedPoint(Ring(64), COSINE_BITS)
+        fixed = FixedPointProducts(Ring(64), COSINE_BITS)
         self._sealed = not agreed.reveals
         if dealing is not None:
             self._product = SharedProduct(
@@ -100,7 +100,7 @@ class SealedFeatures:
                 self._scaling = SharedScaling(mesh, keys, roles, dealing, shape)
             if not self.is_dealer:
                 peer = roles.helper if self.is_label_party else roles.label_party
-                self._opening = ClosedLink(mesh, keys, peer, roles, "reveal")
+                self._opening = PaddedLink(mesh, keys, peer, roles, "reveal")
         self._cosines = CosineShares(mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked)
 
     @property

@@ -36,7 +36,7 @@ import numpy.typing as npt
 from vertikal.errors import SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.open_shares import Exchange
+from vertikal.secure.hidden.padded_link import OpenShares
 from vertikal.secure.hidden.private_product import KINDS
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
@@ -83,7 +83,7 @@ class SharedProduct:
             return
         self._common = np.empty(shape, np.uint64)  # G
         self._own = np.empty(shape, np.uint64)  # at A: G + Y_A, at H: Y_H
-        self._exchange = Exchange(mesh, keys, roles, "product")
+        self._opening = OpenShares(mesh, keys, roles, "product")
         self._mask = dealing.seeds("mask")
         self._vectors = {kind: dealing.seeds(kind) for kind in KINDS}
         if mesh.me == label_party:
@@ -104,7 +104,7 @@ class SharedProduct:
             own = self._own[here]
             self._mask.fill(own)
             share -= own
-            self._common[here] = self._exchange.sum("difference", share)
+            self._common[here] = self._opening.sum("difference", share)
             if self._me == self._roles.label_party:
                 own += self._common[here]
         elif not self._dealing.prepared:
@@ -129,7 +129,7 @@ class SharedProduct:
         mask, product = self._ahead[kind].popleft()
         if self._me == self._roles.helper:
             product += self._dealing.recv(f"dealt {kind}", np.uint64, product.shape)
-        difference = self._exchange.sum(f"masked {kind}", share - mask)  # e
+        difference = self._opening.sum(f"masked {kind}", share - mask)  # e
         product += KINDS[kind](self._own, difference)
         return product
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.padded_link import ClosedLink
+from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -47,10 +47,10 @@ class SharedScaling:
         elif mesh.me == label_party:
             self._mask = dealing.seeds("factors").take(shape, np.uint64)
             self._shares = dealing.seeds("scaled")
-            self._link = ClosedLink(mesh, keys, helper, roles, "scaling")
+            self._link = PaddedLink(mesh, keys, helper, roles, "scaling")
         else:
             self._vectors = dealing.seeds("scaling")
-            self._link = ClosedLink(mesh, keys, label_party, roles, "scaling")
+            self._link = PaddedLink(mesh, keys, label_party, roles, "scaling")
 
     def hold(self, factors: Array | None) -> None:
         """A: the factors w, which H gets under a mask. The others bring None."""

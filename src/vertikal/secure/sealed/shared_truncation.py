@@ -33,7 +33,7 @@ import numpy.typing as npt
 from vertikal.errors import InputError
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.open_shares import Exchange
+from vertikal.secure.hidden.padded_link import OpenShares
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -57,7 +57,7 @@ class SharedTruncation:
             self._shares = dealing.seeds("rounded", label_party)
             return
         self._halves = [dealing.seeds("rounding")]
-        self._exchange = Exchange(mesh, keys, roles, "truncation")
+        self._opening = OpenShares(mesh, keys, roles, "truncation")
         if mesh.me == label_party:
             self._shares = dealing.seeds("rounded")
 
@@ -71,7 +71,7 @@ class SharedTruncation:
         half = share + self._halves[0].take(shape, np.uint64)
         if owns:
             half += np.uint64(1 << RANGE_BITS)
-        opened = self._exchange.sum("rounding", half)  # c
+        opened = self._opening.sum("rounding", half)  # c
         rounded, highest = (
             self._shares.take(shape, np.uint64)
             if owns

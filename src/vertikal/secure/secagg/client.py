@@ -15,23 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError, SecrecyError, ThresholdMissed
-from vertikal.secure.keys.prg import derive_key
+from vertikal.secure.keys.prg import add_streams, derive_key
 from vertikal.secure.secagg import shamir
+from vertikal.secure.secagg.client_keys import ExchangeKey, SigningKey, decrypt, encrypt, is_signed
 from vertikal.secure.secagg.rounds import (
     STAGES,
     Advertisement,
     Confirmations,
+    EncryptedShares,
     Revealed,
     Roster,
-    SealedShares,
     Survivors,
     Terms,
     commitment,
 )
-from vertikal.secure.secagg.sealing import ExchangeKey, seal, unseal
 from vertikal.secure.secagg.shamir import SECRET_BYTES, SHARE_BYTES
-from vertikal.secure.secagg.signing import Identity, is_signed
-from vertikal.secure.secagg.streams import add_streams
 
 Array = npt.NDArray[Any]
 
@@ -42,9 +40,9 @@ class ClientState:
 
     name: str
     terms: Terms
-    identity: Identity
+    signing_key: SigningKey
     done: int = 0  # rounds that lie behind
-    seal_key: ExchangeKey = field(
+    cipher_key: ExchangeKey = field(
         default_factory=lambda: ExchangeKey(os.urandom(SECRET_BYTES), "seal"), repr=False
     )
     pad_secret: bytes = field(default_factory=lambda: os.urandom(SECRET_BYTES), repr=False)
@@ -59,14 +57,14 @@ class ClientState:
 def advertise(state: ClientState) -> Advertisement:
     """Round 1: two public keys and the commitment to the self-mask, signed."""
     _enter(state, 0)
-    keys = state.seal_key.public, pad_key(state.pad_secret).public, commitment(state.self_secret)
+    keys = state.cipher_key.public, pad_key(state.pad_secret).public, commitment(state.self_secret)
     unsigned = Advertisement(state.name, *keys, b"")
-    signature = state.identity.sign(*state.terms.signed_words(unsigned))
+    signature = state.signing_key.sign(*state.terms.signed_parts(unsigned))
     return Advertisement(state.name, *keys, signature)
 
 
-def share(state: ClientState, roster: Roster) -> SealedShares:
-    """Round 2: check the neighbours' keys, then a share of both secrets for each, sealed."""
+def share(state: ClientState, roster: Roster) -> EncryptedShares:
+    """Round 2: check the neighbours' keys, then a share of both secrets for each, encrypted."""
     _enter(state, 1)
     terms, neighbours = state.terms, set(state.terms.graph.of(state.name))
     for said in roster.advertisements:
@@ -76,8 +74,8 @@ def share(state: ClientState, roster: Roster) -> SealedShares:
         if said.client in state.roster:
             raise SecrecyError(f"{state.name}: {said.client} advertised twice")
         state.roster[said.client] = said
-    own = {state.seal_key.public, pad_key(state.pad_secret).public}
-    keys = [key for said in state.roster.values() for key in (said.seal_key, said.pad_key)]
+    own = {state.cipher_key.public, pad_key(state.pad_secret).public}
+    keys = [key for said in state.roster.values() for key in (said.cipher_key, said.pad_key)]
     if len(own | set(keys)) != len(own) + len(keys):
         raise SecrecyError(f"{state.name}: a public key was advertised twice")
     _enough(state, len(state.roster) + 1)
@@ -85,18 +83,18 @@ def share(state: ClientState, roster: Roster) -> SealedShares:
     holders = [numbers[name] for name in (state.name, *state.roster)]
     pads = shamir.split(state.pad_secret, holders, terms.threshold)
     selves = shamir.split(state.self_secret, holders, terms.threshold)
-    sealed = {}
+    encrypted = {}
     for name in (state.name, *state.roster):
         pair = _share_bytes(pads[numbers[name]]) + _share_bytes(selves[numbers[name]])
         if name == state.name:
             state.held[name] = pair
             continue
-        state.pair_keys[name] = state.seal_key.with_peer(state.roster[name].seal_key, terms.job)
-        sealed[name] = seal(state.pair_keys[name], state.name, name, pair)
-    return SealedShares(sealed)
+        state.pair_keys[name] = state.cipher_key.with_peer(state.roster[name].cipher_key, terms.job)
+        encrypted[name] = encrypt(state.pair_keys[name], state.name, name, pair)
+    return EncryptedShares(encrypted)
 
 
-def mask(state: ClientState, inbox: SealedShares, values: Array) -> Array:
+def mask(state: ClientState, inbox: EncryptedShares, values: Array) -> Array:
     """Round 3: the vector with its self-mask and a pad for each neighbour that shared.
 
     Neighbours that vanished before get no pad. ``values`` stay as they are.
@@ -109,10 +107,10 @@ def mask(state: ClientState, inbox: SealedShares, values: Array) -> Array:
             f"{terms.ring.dtype} ({terms.length},)",
             f"{values.dtype} {values.shape}",
         )
-    for name, sealed in inbox.sealed.items():
+    for name, encrypted in inbox.encrypted.items():
         if name not in state.roster:
             raise SecrecyError(f"{state.name}: shares of {name}, who advertised no keys")
-        pair = unseal(state.pair_keys[name], name, state.name, sealed)
+        pair = decrypt(state.pair_keys[name], name, state.name, encrypted)
         if len(pair) != 2 * SHARE_BYTES:
             raise SecrecyError(
                 f"{state.name}: the shares of {name} must have {2 * SHARE_BYTES} "
@@ -123,7 +121,7 @@ def mask(state: ClientState, inbox: SealedShares, values: Array) -> Array:
     masked = np.array(values)
     mine = pad_key(state.pad_secret)
     streams = [self_stream(state.self_secret)]
-    for name in inbox.sealed:
+    for name in inbox.encrypted:
         streams.append(pad_stream(mine, state.name, state.roster[name].pad_key, name))
     add_streams(masked, streams)
     return masked
@@ -188,10 +186,10 @@ def unmask(state: ClientState, told: Confirmations) -> Revealed:
 
 def check_advertisement(reader: str, terms: Terms, said: Advertisement) -> None:
     """Refuse keys that the client's identity has not signed for this job."""
-    known = terms.identities.get(said.client)
+    known = terms.signing_keys.get(said.client)
     if known is None or said.client not in terms.graph.numbers:
         raise SecrecyError(f"{reader}: {said.client} is not a client of this aggregation")
-    if not is_signed(known, said.signature, *terms.signed_words(said)):
+    if not is_signed(known, said.signature, *terms.signed_parts(said)):
         raise SecrecyError(
             f"{reader}: the keys of {said.client} are not signed by {said.client}; forged or "
             "meant for another job"

@@ -18,22 +18,22 @@ import numpy.typing as npt
 from vertikal.errors import InputError
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg import client, server
-from vertikal.secure.secagg.neighbours import Neighbours, Plan, everybody
+from vertikal.secure.secagg.client_keys import SigningKey
+from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody
 from vertikal.secure.secagg.rounds import (
     SERVER,
     STAGES,
     Advertisement,
     Confirmations,
+    EncryptedShares,
     Revealed,
     Roster,
-    SealedShares,
     Survivors,
     Terms,
     decode,
     decode_vector,
     encode,
 )
-from vertikal.secure.secagg.signing import Identity
 
 Array = npt.NDArray[Any]
 
@@ -72,24 +72,24 @@ def aggregate(
     *,
     ring: Ring,
     length: int,
-    plan: Plan | None = None,
+    plan: NeighbourPlan | None = None,
     drops: Mapping[str, str] | None = None,
-    identities: Mapping[str, Identity] | None = None,
+    signing_keys: Mapping[str, SigningKey] | None = None,
     tape: list[tuple[str, str, str, bytes]] | None = None,
     threads: int | None = None,
 ) -> Aggregate:
     """Sum ``values(client)`` over the clients; ``drops`` names the stage before which one vanishes.
 
-    ``plan`` is everybody with everybody unless given; ``identities`` are fresh unless given.
+    ``plan`` is everybody with everybody unless given; ``signing_keys`` are fresh unless given.
     """
     drops = dict(drops or {})
     wrong = [who for who, stage in drops.items() if stage not in STAGES or who not in clients]
     if wrong:
         raise InputError.of("drops", f"clients and one of {list(STAGES)}", wrong)
-    known = identities or {name: Identity.fresh() for name in clients}
+    known = signing_keys or {name: SigningKey.fresh() for name in clients}
     job = os.urandom(8).hex()
     graph = Neighbours(job, tuple(clients), plan or everybody(len(clients)))
-    public = {name: identity.public for name, identity in known.items()}
+    public = {name: key.public for name, key in known.items()}
     terms = Terms(job, graph, public, ring, length)
     post = Post(tape)
     centre = server.ServerState(terms)
@@ -119,7 +119,7 @@ def aggregate(
     shares = asked(
         there,
         STAGES[1],
-        SealedShares,
+        EncryptedShares,
         lambda n: client.share(states[n], down(n, STAGES[1], rosters[n], Roster)),
     )
     inboxes = server.deliver_shares(centre, shares)
@@ -127,7 +127,7 @@ def aggregate(
     there = present(there, STAGES[2])
 
     def masked_input(name: str) -> None:
-        inbox = down(name, STAGES[2], inboxes[name], SealedShares)
+        inbox = down(name, STAGES[2], inboxes[name], EncryptedShares)
         raw = up(name, STAGES[2], client.mask(states[name], inbox, values(name)))
         server.add_masked(centre, name, decode_vector(raw, name, terms))
 

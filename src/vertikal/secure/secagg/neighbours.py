@@ -1,10 +1,10 @@
-"""Who shares pads and secrets with whom: everybody, or a ring with k neighbours each.
+"""Neighbours: the clients with whom a client shares pads and secrets, all others or k of them.
 
 With few clients each pair agrees on a pad. With many, Bell, Bonawitz, Gascón, Lepoint and Raykova
 (2020) let each client deal with k of them only. Clients are put on a circle in an order that a
 hash of the job's name and theirs decides, and each is joined to the k/2 next on either side (a
-Harary graph). `plan` finds the smallest k for which, with n clients of which at most a share γ is
-corrupt and a share δ drops out,
+Harary graph). `plan_neighbours` finds the smallest k for which, with n clients of which at most a
+share γ is corrupt and a share δ drops out,
 
     no client has as many corrupt neighbours as the threshold        but with chance 2^-σ,
     the honest clients that stay hang together                       but with chance 2^-σ,
@@ -30,7 +30,7 @@ DROPPING = 0.15
 
 
 @dataclass(frozen=True)
-class Plan:
+class NeighbourPlan:
     """k and t: each client has ``degree`` neighbours, and ``threshold`` holders open a secret.
 
     A client holds a share of its own secrets too, so there are ``degree`` + 1 holders of each.
@@ -62,19 +62,21 @@ class Plan:
         return self.degree == self.clients - 1
 
 
-def everybody(clients: int, threshold: int | None = None) -> Plan:
+def everybody(clients: int, threshold: int | None = None) -> NeighbourPlan:
     """Each pair of clients; two thirds of them open a secret unless said otherwise."""
-    return Plan(clients, clients - 1, 2 * clients // 3 + 1 if threshold is None else threshold)
+    return NeighbourPlan(
+        clients, clients - 1, 2 * clients // 3 + 1 if threshold is None else threshold
+    )
 
 
-def plan(
+def plan_neighbours(
     clients: int,
     *,
     corrupt: float = CORRUPT,
     dropping: float = DROPPING,
     security: int = SECURITY,
     correctness: int = CORRECTNESS,
-) -> Plan:
+) -> NeighbourPlan:
     """The smallest number of neighbours that is safe; everybody where that is no fewer."""
     for name, share in (("corrupt", corrupt), ("dropping", dropping)):
         if not 0 <= share < 1 or corrupt + dropping >= 1:
@@ -82,7 +84,7 @@ def plan(
     for degree in range(2, clients - 1, 2):
         threshold = _threshold(clients, degree, corrupt, dropping, security, correctness)
         if threshold is not None:
-            return Plan(clients, degree, threshold)
+            return NeighbourPlan(clients, degree, threshold)
     return everybody(clients, max(clients // 2 + 1, math.floor((1 - dropping) * clients)))
 
 
@@ -108,7 +110,7 @@ def _threshold(
 class Neighbours:
     """The graph of one job, from public data only: whoever knows the clients can draw it."""
 
-    def __init__(self, job: str, clients: tuple[str, ...], plan: Plan) -> None:
+    def __init__(self, job: str, clients: tuple[str, ...], plan: NeighbourPlan) -> None:
         if len(set(clients)) != len(clients):
             raise InputError.of("clients", "distinct names", list(clients))
         if plan.clients != len(clients):

@@ -5,7 +5,7 @@ vectors of ring elements of many clients, and learns the sum of those that staye
 round 3, whatever the others did:
 
     1  advertise keys   a client signs two public keys, and a commitment to a secret of its own
-    2  share keys       it shares its secrets among its neighbours (Shamir), sealed for each
+    2  share keys       it shares its secrets among its neighbours (Shamir), encrypted for each
     3  masked input     it sends its vector + self-mask ± one pad per neighbour that shared
     4  unmask           the survivors of round 3 are announced; neighbours confirm to one another,
                         under the keys of round 2, that they were told the same; then each gives
@@ -14,7 +14,7 @@ round 3, whatever the others did:
 
 A secret opens with ``threshold`` shares. A client gives one kind of share about each other client,
 once: the self-mask of who survived, the pads of who did not, never both. Every message passes
-through the server as a frame of `mesh.wire`; nothing in it but sealed shares is secret.
+through the server as a frame of `mesh.wire`; nothing in it but encrypted shares is secret.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ STAGES = ("advertise keys", "share keys", "masked input", "confirm survivors", "
 """The rounds in order; the fourth of the paper is two messages here, the check and the answer."""
 
 
-class Advertisement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Advertisement(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"cipher_key": "seal_key"}
+):
     """Round 1, client to server: c^PK, s^PK and a digest of b, signed."""
 
     client: str
-    seal_key: bytes
+    cipher_key: bytes
     pad_key: bytes
     commitment: bytes
     signature: bytes
@@ -60,10 +62,12 @@ class Roster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     advertisements: list[Advertisement]
 
 
-class SealedShares(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Round 2: sealed shares, by receiver on the way to the server, by sender on the way back."""
+class EncryptedShares(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"encrypted": "sealed"}
+):
+    """Round 2: encrypted shares, by receiver on the way up, by sender on the way back."""
 
-    sealed: dict[str, bytes]
+    encrypted: dict[str, bytes]
 
 
 class Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +98,7 @@ class Terms:
 
     job: str
     graph: Neighbours
-    identities: Mapping[str, bytes]  # Ed25519 public keys by client
+    signing_keys: Mapping[str, bytes]  # Ed25519 public keys by client
     ring: Ring
     length: int  # ring elements of a vector
 
@@ -102,10 +106,10 @@ class Terms:
     def threshold(self) -> int:
         return self.graph.plan.threshold
 
-    def signed_words(self, said: Advertisement) -> tuple[bytes, ...]:
+    def signed_parts(self, said: Advertisement) -> tuple[bytes, ...]:
         """What an advertisement's signature covers."""
         head = encode_texts("advertise keys", self.job, said.client)
-        return head, said.seal_key, said.pad_key, said.commitment
+        return head, said.cipher_key, said.pad_key, said.commitment
 
     def survivors_digest(self, clients: Iterable[str]) -> bytes:
         """What a confirmation's code covers."""

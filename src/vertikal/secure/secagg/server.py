@@ -1,7 +1,7 @@
 """The server of secure aggregation: its state, and one function per round (see `secagg`).
 
-It passes on what clients seal for one another, adds up masked vectors as they come, and takes the
-masks off the sum with the shares of those who are still there. It keeps no single vector.
+It passes on what clients encrypt for one another, adds up masked vectors as they come, and takes
+the masks off the sum with the shares of those who are still there. It keeps no single vector.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import SecrecyError, ThresholdMissed
+from vertikal.secure.keys.prg import add_streams
 from vertikal.secure.secagg import shamir
 from vertikal.secure.secagg.client import check_advertisement, pad_key, pad_stream, self_stream
 from vertikal.secure.secagg.rounds import (
@@ -22,14 +23,13 @@ from vertikal.secure.secagg.rounds import (
     STAGES,
     Advertisement,
     Confirmations,
+    EncryptedShares,
     Revealed,
     Roster,
-    SealedShares,
     Survivors,
     Terms,
     commitment,
 )
-from vertikal.secure.secagg.streams import add_streams
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ class ServerState:
 
     terms: Terms
     advertised: dict[str, Advertisement] = field(default_factory=dict)
-    shared: dict[str, SealedShares] = field(default_factory=dict, repr=False)
+    shared: dict[str, EncryptedShares] = field(default_factory=dict, repr=False)
     total: Array | None = field(default=None, repr=False)
     delivered: set[str] = field(default_factory=set)
     closed: bool = False
@@ -53,12 +53,12 @@ def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> dict[
         if advertisement.client != client:
             raise SecrecyError(f"{SERVER}: {client} advertised keys as {advertisement.client}")
         check_advertisement(SERVER, state.terms, advertisement)
-    keys = [key for a in said.values() for key in (a.seal_key, a.pad_key, a.commitment)]
+    keys = [key for a in said.values() for key in (a.cipher_key, a.pad_key, a.commitment)]
     if len(set(keys)) != len(keys):
         repeated = sorted(
             a.client
             for a in said.values()
-            if any(keys.count(key) > 1 for key in (a.seal_key, a.pad_key, a.commitment))
+            if any(keys.count(key) > 1 for key in (a.cipher_key, a.pad_key, a.commitment))
         )
         raise SecrecyError(f"{SERVER}: a key was advertised twice, by {repeated}")
     _enough(state, STAGES[0], len(said))
@@ -70,23 +70,27 @@ def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> dict[
 
 
 def deliver_shares(
-    state: ServerState, sealed: Mapping[str, SealedShares]
-) -> dict[str, SealedShares]:
-    """Round 2: hand each client what its neighbours sealed for it."""
-    for client, shares in sealed.items():
+    state: ServerState, encrypted: Mapping[str, EncryptedShares]
+) -> dict[str, EncryptedShares]:
+    """Round 2: hand each client what its neighbours encrypted for it."""
+    for client, shares in encrypted.items():
         wanted = {p for p in state.terms.graph.of(client) if p in state.advertised}
-        if client not in state.advertised or set(shares.sealed) != wanted:
+        if client not in state.advertised or set(shares.encrypted) != wanted:
             raise SecrecyError(
-                f"{SERVER}: {client} must seal one share for each of its {len(wanted)} neighbours, "
-                f"got {len(shares.sealed)}"
+                f"{SERVER}: {client} must encrypt one share for each of its {len(wanted)} "
+                f"neighbours, got {len(shares.encrypted)}"
             )
-    _enough(state, STAGES[1], len(sealed))
-    state.shared.update(sealed)
+    _enough(state, STAGES[1], len(encrypted))
+    state.shared.update(encrypted)
     return {
-        client: SealedShares(
-            {p: sealed[p].sealed[client] for p in state.terms.graph.of(client) if p in sealed}
+        client: EncryptedShares(
+            {
+                p: encrypted[p].encrypted[client]
+                for p in state.terms.graph.of(client)
+                if p in encrypted
+            }
         )
-        for client in sealed
+        for client in encrypted
     }
 
 

@@ -37,7 +37,7 @@ _COARSE = 2.0**20
 
 
 @dataclass(frozen=True)
-class FixedPoint:
+class FixedPointProducts:
     """Vectors and products for matrices of ``matrix_bits`` fraction bits in a ring."""
 
     ring: Ring

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vertikal.errors import RingError
 from vertikal.ring.integers import Ring
-from vertikal.secure.hidden.truncation import MARGIN, FixedPoint
+from vertikal.secure.hidden.fixed_point import MARGIN, FixedPointProducts
 
 every_ring = pytest.mark.parametrize("bits", [32, 64])
 
@@ -30,7 +30,7 @@ def exact(fixed, vectors, matrix_row, noise=0.0):
     st.sampled_from([None, 4, 6, 28]),
 )
 def test_no_product_leaves_the_ring(bits, values, scale, opened):
-    fixed = FixedPoint(Ring(bits))
+    fixed = FixedPointProducts(Ring(bits))
     vectors = np.ldexp(np.array(values), scale)[:, None]
     # The worst row: the largest entry that rounded cosines can give, each with its vector's sign.
     top = math.floor(MARGIN * 2**fixed.matrix_bits)
@@ -43,7 +43,7 @@ def test_no_product_leaves_the_ring(bits, values, scale, opened):
 
 @every_ring
 def test_the_largest_cosine_is_within_the_margin(bits):
-    fixed = FixedPoint(Ring(bits))
+    fixed = FixedPointProducts(Ring(bits))
     turn = np.arange(256) * (2 * np.pi / 256)
     cos, sin = (fixed.table(f(turn)).view(f"int{bits}").astype(np.int64) for f in (np.cos, np.sin))
     largest = np.abs(np.outer(cos, cos) + np.outer(sin, sin)).max()
@@ -52,7 +52,7 @@ def test_the_largest_cosine_is_within_the_margin(bits):
 
 @every_ring
 def test_a_product_comes_back_as_it_was(bits):
-    fixed = FixedPoint(Ring(bits))
+    fixed = FixedPointProducts(Ring(bits))
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(30, 3)) * [1e-6, 1.0, 1e5]
     matrix = generator.uniform(-1, 1, (20, 30))
@@ -65,7 +65,7 @@ def test_a_product_comes_back_as_it_was(bits):
 
 
 def test_zero_stays_zero_and_each_column_has_its_own_bits():
-    fixed = FixedPoint(Ring(32))
+    fixed = FixedPointProducts(Ring(32))
     elements, fractions = fixed.encode(np.array([[0.0, 1.0], [0.0, -1.0], [0.0, 0.0]]), "x")
     assert not elements[:, 0].any()
     assert elements[2, 1] == 0
@@ -74,7 +74,7 @@ def test_zero_stays_zero_and_each_column_has_its_own_bits():
 
 def test_coarse_rounding_is_right_on_average_and_repeats():
     """Many equal residuals of a fraction of a unit: rounding to nearest would lose them all."""
-    fixed = FixedPoint(Ring(32))
+    fixed = FixedPointProducts(Ring(32))
     vectors = np.full((60_000, 1), 1 / 60_000)
     elements, fractions = fixed.encode(vectors, "residuals")
     total = float(elements.view("int32").astype(float).sum())
@@ -83,7 +83,7 @@ def test_coarse_rounding_is_right_on_average_and_repeats():
 
 
 def test_what_does_not_fit_is_refused():
-    fixed = FixedPoint(Ring(32))
+    fixed = FixedPointProducts(Ring(32))
     for many in (100_000, 1_000_000):
         with pytest.raises(RingError, match=f"residuals of {many} entries do not fit into 32 bits"):
             fixed.encode(np.ones((many, 1)), "residuals")
