@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.running import run
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL, Fdskl
+from vertikal.algorithms.kernel_machine.algorithm import AVFKAM, FDSKL, Fdskl
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, PadReused
 from vertikal.mesh import local_meshes
@@ -21,6 +21,7 @@ from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
 ROWS = 60
 JOB = """
+algorithm = "{algorithm}"
 secret_seed = 4
 timeout = 30
 [settings]
@@ -55,8 +56,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def job_of(folder, disclosure="sealed"):
-    (folder / "job.toml").write_text(JOB.format(disclosure=disclosure))
+def job_of(folder, disclosure="sealed", algorithm="fdskl"):
+    (folder / "job.toml").write_text(JOB.format(disclosure=disclosure, algorithm=algorithm))
     return Job.load(folder / "job.toml")
 
 
@@ -77,10 +78,11 @@ def coefficients(shards):
     return total.view(np.int64) * 2.0**-COEFFICIENT_BITS
 
 
+@pytest.mark.parametrize("algorithm", [FDSKL, AVFKAM], ids=lambda one: one.name)
 @pytest.mark.parametrize("disclosure", ["values", "sealed"])
-def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosure):
-    job = job_of(folder, disclosure)
-    size = write_correlation(folder / "c", FDSKL, job.algorithm_settings(), ROWS)
+def test_a_run_with_a_prepared_correlation_gives_the_same_model(folder, disclosure, algorithm):
+    job = job_of(folder, disclosure, algorithm.name)
+    size = write_correlation(folder / "c", algorithm, job.algorithm_settings(), ROWS)
     assert (folder / "c").stat().st_size == size
     correlation = claim_correlation(folder / "c", job.algorithm_settings(), ROWS)
     prepared, live = train(job, folder, correlation), train(job, folder)

@@ -18,7 +18,11 @@ from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
 from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
 from vertikal.algorithms.kernel_machine.sealed import minimise, steps_of, training_block
-from vertikal.algorithms.kernel_machine.sealed_residuals import SquareResiduals
+from vertikal.algorithms.kernel_machine.sealed_residuals import (
+    PairwiseSquareResiduals,
+    ResidualMap,
+    SquareResiduals,
+)
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
@@ -46,6 +50,8 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
     """What FDSKL and AVFKAM have in common: features, levels of disclosure, shards, cost."""
 
     shard_type = Shard
+    sealed_residuals: ClassVar[type[ResidualMap]]
+    """Residuals of a sealed fit, which set what a dealer has to prepare."""
 
     def predict(self, party: Party, shard: Shard) -> Array | None:
         return fdskl.predict(party, shard)
@@ -179,7 +185,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             for block in blocks_of(slice(0, rows), width):
                 hidden.add(np.zeros((block.stop - block.start, width), dtype))
             return
-        residual_map = SquareResiduals(rows, settings.outputs, None)
+        residual_map = self.sealed_residuals(rows, settings.outputs, None)
         steps = steps_of(settings, rows, residual_map)
         sealed = dealing.sealed(training_block(settings, rows, residual_map, steps))
         for block in blocks_of(slice(0, rows), width):
@@ -194,6 +200,7 @@ class Fdskl(KernelMachine[FdsklSettings]):
     name: ClassVar[str] = "fdskl"
     description: ClassVar[str] = "a kernel machine by random features (FDSKL)"
     settings_type = FdsklSettings
+    sealed_residuals = SquareResiduals
 
     def train(
         self,
@@ -214,6 +221,7 @@ class Avfkam(KernelMachine[AvfkamSettings]):
     name: ClassVar[str] = "avfkam"
     description: ClassVar[str] = "a kernel machine for the AUC, on pairs of rows (AVFKAM)"
     settings_type = AvfkamSettings
+    sealed_residuals = PairwiseSquareResiduals
 
     def train(
         self,

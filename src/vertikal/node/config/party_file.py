@@ -70,7 +70,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Under which conditions this party takes part at all, whoever approves."""
 
     who: tuple[str, ...] = ()
-    algorithms: tuple[str, ...] = tuple(ALGORITHMS)
+    algorithms: tuple[str, ...] = msgspec.field(default_factory=lambda: tuple(ALGORITHMS))
     disclosures: tuple[str, ...] = ("values",)
     least_rows: int = 100
     most_directions: int = 4096
