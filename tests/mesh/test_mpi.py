@@ -14,7 +14,7 @@ from tests.conformance.running import join, start
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, WireError
 from vertikal.mesh.mpi import MpiMesh, MpiWorld
 from vertikal.mesh.packets import envelope
-from vertikal.mesh.packets.envelope import Hello, Signed
+from vertikal.mesh.packets.envelope import Hello, SignedHello
 from vertikal.mesh.packets.packet_mesh import Timing
 
 
@@ -43,7 +43,7 @@ def test_a_packet_that_is_not_the_ranks_own_is_refused(raw):
 
 def hello(session, sender="b", receiver="a"):
     said = envelope.encode(Hello(sender, receiver, session, 1, "1", "job", "a/b", 1 << 26, b""))
-    return envelope.pack_head(envelope.HELLO, 0, 1, 0, 0) + envelope.encode(Signed(said, b""))
+    return envelope.pack_head(envelope.HELLO, 0, 1, 0, 0) + envelope.encode(SignedHello(said, b""))
 
 
 def test_a_second_session_of_one_rank_is_refused():

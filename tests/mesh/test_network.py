@@ -347,7 +347,7 @@ def test_a_relay_that_changes_a_bit_is_found_out(monkeypatch, kind):
 
 
 def test_a_message_given_up_half_way_leaves_no_number_used_twice():
-    """What is sealed under a number is sent; a wait that fails comes before the sealing."""
+    """What is encrypted under a number is sent; a wait that fails comes before the encryption."""
     with parties("abc", timing=STEADY) as (ends, _):
         for one in ends.values():
             one.connect()
@@ -655,7 +655,7 @@ def test_only_the_relay_gives_notices():
         for one in ends.values():
             one.connect()
         head = envelope.pack_head(envelope.NOTICE, 0, 1, 2, 0)
-        for body in (envelope.encode(envelope.Notice("d", False)), b"nonsense"):
+        for body in (envelope.encode(envelope.LinkNotice("d", False)), b"nonsense"):
             with pytest.raises(WireError, match="a notice from b, which is not the relay"):
                 ends["a"].arrived(head + body, Link("b", False))
             with pytest.raises(WireError, match="a notice from b, which is not the relay"):
@@ -670,7 +670,7 @@ def test_a_notice_of_a_relay_is_only_about_parties_behind_it():
             one.connect()
         link = Link("a", True)
         for party in ("a", "zoe"):
-            body = envelope.encode(envelope.Notice(party, False))
+            body = envelope.encode(envelope.LinkNotice(party, False))
             ends["b"].arrived(envelope.pack_head(envelope.NOTICE, 0, 0, 1, 0) + body, link)
         assert {s.link for s in ends["b"].status().values()} == {"up"}
 

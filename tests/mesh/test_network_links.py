@@ -1,4 +1,4 @@
-"""Links whose owner fails or whose connection is dead: they end, and are dialled again."""
+"""Links whose mesh fails or whose connection is dead: they end, and are dialled again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vertikal.mesh.network_links import Dialler, Greeting, Listener
 SECONDS = 20.0
 
 
-class Owner:
+class LinkedMesh:
     """Remembers what its links told, and fails the first time at what it is told to fail at."""
 
     def __init__(self, me, fails_at=""):
@@ -80,7 +80,7 @@ class Freezing:
 @pytest.fixture
 def pair():
     """A listening party a, and b that dials it once ``b.start()`` is called."""
-    a, b = Owner("a"), Owner("b")
+    a, b = LinkedMesh("a"), LinkedMesh("b")
     address = f"127.0.0.1:{free_port()}"
     listener = Listener(a, address, credentials("a", "ab"), plaintext=True)
     dialler = Dialler(b, "a", address, credentials("b", "ab"), plaintext=True)
@@ -160,7 +160,7 @@ def test_dead_connections_are_noticed_within_two_minutes():
 
 @pytest.mark.slow
 def test_a_connection_that_died_without_a_word_is_dialled_again():
-    a, b, freezing = Owner("a"), Owner("b"), Freezing()
+    a, b, freezing = LinkedMesh("a"), LinkedMesh("b"), Freezing()
     port = free_port()
     listener = Listener(a, f"127.0.0.1:{port}", credentials("a", "ab"), plaintext=True)
     proxy = Proxy(port, spoil=freezing)
@@ -203,7 +203,7 @@ def test_a_listening_party_that_never_greets_is_dialled_again(monkeypatch):
     )
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    b = Owner("b")
+    b = LinkedMesh("b")
     dialler = Dialler(b, "a", f"127.0.0.1:{port}", credentials("b", "ab"), plaintext=True)
     dialler.start()
     try:

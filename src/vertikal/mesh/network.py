@@ -15,7 +15,7 @@ from vertikal.mesh.addresses import check_address
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.mesh.packets import envelope
-from vertikal.mesh.packets.envelope import NOTICE, Notice, Ready
+from vertikal.mesh.packets.envelope import NOTICE, LinkNotice, Ready
 from vertikal.mesh.packets.packet_mesh import CAPACITY, PacketMesh, Timing
 from vertikal.mesh.packets.security import NetworkSecurity
 
@@ -59,7 +59,7 @@ class NetworkMesh(PacketMesh):
             parties,
             deadline,
             security=security,
-            sealed=tuple(name for name in parties if name != me and name not in direct),
+            encrypted=tuple(name for name in parties if name != me and name not in direct),
             job=job,
             version=version,
             capacity=capacity,
@@ -155,7 +155,7 @@ class NetworkMesh(PacketMesh):
             if onward is not None:
                 onward.outbox.put(raw, urgent=packet.kind != envelope.DATA, limit=RELAY_CAPACITY)
         elif packet.kind == NOTICE:
-            notice = envelope.decode(packet.body, Notice)
+            notice = envelope.decode(packet.body, LinkNotice)
             if notice.party in self._pairs and notice.party not in self._direct:
                 self._noticed(notice)
         else:
@@ -165,7 +165,7 @@ class NetworkMesh(PacketMesh):
         """What went wrong with a link for good."""
         self._blame(name, error)
 
-    def _noticed(self, notice: Notice) -> None:
+    def _noticed(self, notice: LinkNotice) -> None:
         with self._changed:
             if notice.up:
                 self._pairs[notice.party].lost = None
@@ -176,7 +176,7 @@ class NetworkMesh(PacketMesh):
         """The relay tells the parties behind it who of the others is there."""
         if self.me != self.relay:
             return
-        body = envelope.encode(Notice(party, up))
+        body = envelope.encode(LinkNotice(party, up))
         with self._changed:
             for name, link in self._links.items():
                 if name != party:

@@ -167,7 +167,7 @@ class Link:
         self.end()
 
 
-class Owner(Protocol):
+class LinkedMesh(Protocol):
     """The mesh, as its links see it."""
 
     me: str
@@ -192,13 +192,13 @@ class Listener:
     """Accepts links."""
 
     def __init__(
-        self, owner: Owner, address: str, security: NetworkSecurity, *, plaintext: bool
+        self, mesh: LinkedMesh, address: str, security: NetworkSecurity, *, plaintext: bool
     ) -> None:
-        self._owner = owner
+        self._mesh = mesh
         self._security = security
         self._plaintext = plaintext
         # A stream occupies a thread; an old one may not have ended when its successor comes.
-        self._pool = ThreadPoolExecutor(4 * len(owner.parties), f"{owner.me} accepts")
+        self._pool = ThreadPoolExecutor(4 * len(mesh.parties), f"{mesh.me} accepts")
         self._server = grpc.server(self._pool, options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         generic = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
@@ -207,7 +207,7 @@ class Listener:
             if plaintext:
                 self.port = self._server.add_insecure_port(address)
             else:
-                others = tuple(name for name in owner.parties if name != owner.me)
+                others = tuple(name for name in mesh.parties if name != mesh.me)
                 credentials = grpc.ssl_server_credentials(
                     [(security.private_pem(), security.certificate_pem())],
                     security.trusted_pem(others),
@@ -216,7 +216,7 @@ class Listener:
                 self.port = self._server.add_secure_port(address, credentials)
         except RuntimeError:
             raise InputError(
-                f"{owner.me}: cannot listen at {address}: the port is taken (was this party "
+                f"{mesh.me}: cannot listen at {address}: the port is taken (was this party "
                 "started twice?) or the address is not this machine's"
             ) from None
 
@@ -233,7 +233,7 @@ class Listener:
             if not self._plaintext:
                 shown = context.auth_context()["x509_pem_cert"][0]
                 self._security.recognise(shown, greeting.name)
-            self._owner.admit(greeting.name, greeting.session)
+            self._mesh.admit(greeting.name, greeting.session)
         except IdentityError as error:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, f"{type(error).__name__}: {error}")
         except (VertikalError, StopIteration, grpc.RpcError) as error:
@@ -244,18 +244,18 @@ class Listener:
         def read() -> None:
             try:
                 for raw in requests:
-                    self._owner.arrived(raw, link)
+                    self._mesh.arrived(raw, link)
             except (WireError, grpc.RpcError):
                 # Nonsense ends the link of who sent it; the party goes on serving the others.
                 pass
             finally:
                 self._drop(link)
 
-        yield msgspec.msgpack.encode(self._owner.greeting)
+        yield msgspec.msgpack.encode(self._mesh.greeting)
         try:
-            self._owner.link_up(link)
+            self._mesh.link_up(link)
             threading.Thread(
-                target=read, name=f"{self._owner.me} reads {link.peer}", daemon=True
+                target=read, name=f"{self._mesh.me} reads {link.peer}", daemon=True
             ).start()
         except Exception:
             # Nobody would read from it: the peer sees it end and dials again.
@@ -265,7 +265,7 @@ class Listener:
 
     def _drop(self, link: Link) -> None:
         try:
-            self._owner.link_down(link)
+            self._mesh.link_down(link)
         finally:
             link.close()
 
@@ -274,9 +274,15 @@ class Dialler:
     """Keeps a link to one listening party, dialling again whenever it breaks."""
 
     def __init__(
-        self, owner: Owner, peer: str, address: str, security: NetworkSecurity, *, plaintext: bool
+        self,
+        mesh: LinkedMesh,
+        peer: str,
+        address: str,
+        security: NetworkSecurity,
+        *,
+        plaintext: bool,
     ) -> None:
-        self._owner = owner
+        self._mesh = mesh
         self._peer = peer
         self._address = address
         self._security = security
@@ -284,7 +290,7 @@ class Dialler:
         self._session = b""
         self._stopped = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name=f"{owner.me} dials {peer}", daemon=True
+            target=self._run, name=f"{mesh.me} dials {peer}", daemon=True
         )
 
     def start(self) -> None:
@@ -302,7 +308,7 @@ class Dialler:
             refusal = self._attempt(failures + 1)
             if refusal is not None:
                 try:
-                    self._owner.blame(self._peer, refusal)
+                    self._mesh.blame(self._peer, refusal)
                     return
                 except Exception:
                     # Who cannot be told does not dial again either: this thread goes on.
@@ -321,13 +327,13 @@ class Dialler:
             if refusal is None and not (number % EXPLAIN_AFTER or self._session or self._plaintext):
                 reason = self._security.explain(self._address, self._peer)
                 if isinstance(reason, MeshError):
-                    refusal = type(reason)(f"{self._owner.me}: {reason}")
+                    refusal = type(reason)(f"{self._mesh.me}: {reason}")
             return refusal
         except Exception as error:
             # A defect in what a packet led to ends its link, never the dialling.
             _show_defect()
             return MeshError(
-                f"{self._owner.me}: the link to {self._peer} failed here: "
+                f"{self._mesh.me}: the link to {self._peer} failed here: "
                 f"{type(error).__name__}: {error}"
             )
 
@@ -346,7 +352,7 @@ class Dialler:
         """One stream from its greeting to its end; the error if there must not be another one."""
         call: Callable[[Iterator[bytes]], grpc.Call] = channel.stream_stream(f"/{SERVICE}/{METHOD}")
         link = Link(self._peer, True)
-        link.outbox.put(msgspec.msgpack.encode(self._owner.greeting), urgent=True)
+        link.outbox.put(msgspec.msgpack.encode(self._mesh.greeting), urgent=True)
         stream = call(iter(link.outbox))
         link.end = stream.cancel
         try:
@@ -354,18 +360,18 @@ class Dialler:
             if greeting.name != self._peer:
                 raise WireError(f"greeting by {greeting.name}")
             if self._session not in (b"", greeting.session):
-                return self._owner.restarted(self._peer)
+                return self._mesh.restarted(self._peer)
             self._session = greeting.session
-            self._owner.link_up(link)
+            self._mesh.link_up(link)
             for raw in stream:
-                self._owner.arrived(raw, link)
+                self._mesh.arrived(raw, link)
         except WireError as error:
-            return WireError(f"{self._owner.me}: {self._peer} sent {error}")
+            return WireError(f"{self._mesh.me}: {self._peer} sent {error}")
         except grpc.RpcError as error:
             return self._refusal(error)
         finally:
             try:
-                self._owner.link_down(link)
+                self._mesh.link_down(link)
             finally:
                 link.close()
         return None
@@ -379,4 +385,4 @@ class Dialler:
         kind = getattr(errors, name, MeshError)
         if not (isinstance(kind, type) and issubclass(kind, MeshError)):
             kind = MeshError
-        return kind(f"{self._owner.me}: {self._peer} refused this party: {words}")
+        return kind(f"{self._mesh.me}: {self._peer} refused this party: {words}")

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from vertikal.errors import SecrecyError, WireError
 from vertikal.mesh import wire
 from vertikal.mesh.packets import envelope
-from vertikal.mesh.packets.envelope import CHUNK, FIRST, LAST, Assembly, State, Waiting
+from vertikal.mesh.packets.envelope import CHUNK, FIRST, LAST, Assembly, State, WaitReport
 from vertikal.mesh.packets.pair import Incoming, Outgoing, Pair
-from vertikal.mesh.packets.peer_status import Standing, Wait, chain, standing_of
+from vertikal.mesh.packets.peer_status import PeerStatus, Wait, chain, status_of
 from vertikal.mesh.packets.security import NoSecurity
 
 CAPACITY = 1 << 26
@@ -164,13 +164,13 @@ def test_envelopes_that_are_refused(raw, said):
 
 
 def test_control_messages_are_checked():
-    state = State(1, 2, 3, "solve", (Waiting("b", "x", 1.0),))
+    state = State(1, 2, 3, "solve", (WaitReport("b", "x", 1.0),))
     assert envelope.decode(envelope.encode(state), State) == state
     for body in (
         b"",
         b"\xc1",
         envelope.encode({"received": 1}),
-        envelope.encode(envelope.Notice("a", True)),
+        envelope.encode(envelope.LinkNotice("a", True)),
     ):
         with pytest.raises(WireError, match="State"):
             envelope.decode(body, State)
@@ -200,10 +200,10 @@ def corpus():
     frames = [wire.frame("a", "b", "tag", payload) for payload in arrays]
     bodies = [b"".join((*pieces,)) for frame in frames for _, pieces in envelope.chunks(frame)]
     controls = [
-        envelope.encode(State(1, 2, 3, "solve", (Waiting("b", "x", 1.0),))),
+        envelope.encode(State(1, 2, 3, "solve", (WaitReport("b", "x", 1.0),))),
         envelope.encode(envelope.Hello("a", "b", b"s" * 16, 1, "1", "j", "f", 5, b"k" * 32)),
-        envelope.encode(envelope.Signed(b"x" * 80, b"y" * 70)),
-        envelope.encode(envelope.Notice("a", True)),
+        envelope.encode(envelope.SignedHello(b"x" * 80, b"y" * 70)),
+        envelope.encode(envelope.LinkNotice("a", True)),
     ]
     kinds = [envelope.DATA] * len(bodies) + [
         envelope.STATE,
@@ -225,8 +225,8 @@ def decode_all(raw):
         return frame is None or frame.payload()
     kind = {
         envelope.STATE: State,
-        envelope.HELLO: envelope.Signed,
-        envelope.NOTICE: envelope.Notice,
+        envelope.HELLO: envelope.SignedHello,
+        envelope.NOTICE: envelope.LinkNotice,
     }
     return envelope.decode(packet.body, kind[packet.kind])
 
@@ -263,13 +263,13 @@ def test_any_bytes_are_refused_or_read(raw):
             decode_all(candidate)
 
 
-def test_nothing_is_sealed_without_an_identity():
-    with pytest.raises(SecrecyError, match="nothing can be sealed for b"):
+def test_nothing_is_encrypted_without_an_identity():
+    with pytest.raises(SecrecyError, match="nothing can be encrypted for b"):
         NoSecurity().channel("b", b"", b"")
 
 
-def standing(link, waits=(), doing="solve"):
-    return Standing(link, 2.0, doing, waits)
+def status(link, waits=(), doing="solve"):
+    return PeerStatus(link, 2.0, doing, waits)
 
 
 @pytest.mark.parametrize(
@@ -284,31 +284,31 @@ def standing(link, waits=(), doing="solve"):
     ],
 )
 def test_standings_in_words(link, words):
-    assert standing(link).words("b") == words
+    assert status(link).describe("b") == words
 
 
 def test_a_chain_ends_where_it_comes_back_or_leaves():
-    to_me, to_c = (Waiting("a", "y", 1.0),), (Waiting("c", "z", 1.0),)
+    to_me, to_c = (WaitReport("a", "y", 1.0),), (WaitReport("c", "z", 1.0),)
     wait = Wait("b", "'x'", 0.0)
-    assert chain("a", wait, {"b": standing("up", to_me), "c": standing("up")}).endswith(
+    assert chain("a", wait, {"b": status("up", to_me), "c": status("up")}).endswith(
         "b waits for a (y, 1.0 s when last seen)"
     )
-    round_trip = {"b": standing("up", to_c), "c": standing("up", (Waiting("b", "w", 1.0),))}
+    round_trip = {"b": status("up", to_c), "c": status("up", (WaitReport("b", "w", 1.0),))}
     assert chain("a", wait, round_trip).count("waits for") == 3
     # Frozen, b has told of a wait that may have ended long ago: that it is frozen is what counts.
-    frozen = {"b": standing("silent", to_me), "c": standing("up")}
+    frozen = {"b": status("silent", to_me), "c": status("up")}
     assert chain("a", wait, frozen).count("waits for") == 1
     assert "b is connected but silent for" in chain("a", wait, frozen)
 
 
-def test_the_standing_of_a_pair():
+def test_the_status_of_a_peer():
     pair = Pair("b", 1, False, since=10.0)
-    assert standing_of(pair, 12.0, 5.0).link == "not yet"
+    assert status_of(pair, 12.0, 5.0).link == "not yet"
     pair.session, pair.heard = b"s", 11.0
-    assert standing_of(pair, 12.0, 5.0) == Standing("up", 1.0, "", ())
-    assert standing_of(pair, 17.0, 5.0).link == "silent"
+    assert status_of(pair, 12.0, 5.0) == PeerStatus("up", 1.0, "", ())
+    assert status_of(pair, 17.0, 5.0).link == "silent"
     pair.lost = 12.0
-    assert standing_of(pair, 12.0, 5.0).link == "broken"
+    assert status_of(pair, 12.0, 5.0).link == "broken"
     pair.theirs = State(0, 0, 0, ended="closed")
-    assert standing_of(pair, 12.0, 5.0).link == "closed"
+    assert status_of(pair, 12.0, 5.0).link == "closed"
     assert msgspec.structs.asdict(pair.theirs)["ended"] == "closed"

@@ -1,4 +1,4 @@
-"""Credentials: who is recognised, what is sealed, and why TLS fails."""
+"""Credentials: who is recognised, what is encrypted, and why TLS fails."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def pair():
     return a.channel("b", b.public_key, b"hellos"), b.channel("a", a.public_key, b"hellos")
 
 
-def test_what_one_seals_the_other_opens():
+def test_what_one_encrypts_the_other_opens():
     a, b = pair()
-    sealed = a.seal(0, 7, b"head", b"words")
-    assert b.open(0, 7, b"head", sealed) == b"words"
-    assert b"words" not in sealed
-    answer = b.seal(0, 7, b"head", b"words")
-    assert answer != sealed
-    assert a.open(0, 7, b"head", answer) == b"words"
+    encrypted = a.encrypt(0, 7, b"head", b"words")
+    assert b.decrypt(0, 7, b"head", encrypted) == b"words"
+    assert b"words" not in encrypted
+    answer = b.encrypt(0, 7, b"head", b"words")
+    assert answer != encrypted
+    assert a.decrypt(0, 7, b"head", answer) == b"words"
 
 
-def test_nothing_is_sealed_twice_under_one_number():
+def test_nothing_is_encrypted_twice_under_one_number():
     a, _ = pair()
-    a.seal(0, 7, b"", b"words")
-    a.seal(1, 7, b"", b"words")
-    a.seal(0, 8, b"", b"words")
+    a.encrypt(0, 7, b"", b"words")
+    a.encrypt(1, 7, b"", b"words")
+    a.encrypt(0, 8, b"", b"words")
     for number in (8, 7, 0):
-        with pytest.raises(PadReused, match=f"message {number} of lane 0 has been sealed already"):
-            a.seal(0, number, b"", b"other words")
+        with pytest.raises(PadReused, match=f"message {number} of lane 0 has been encrypted"):
+            a.encrypt(0, number, b"", b"other words")
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_nothing_is_sealed_twice_under_one_number():
 )
 def test_any_change_is_found(lane, number, bound, change):
     a, b = pair()
-    sealed = bytearray(a.seal(0, 7, b"head", b"words"))
-    sealed[2] ^= change
+    encrypted = bytearray(a.encrypt(0, 7, b"head", b"words"))
+    encrypted[2] ^= change
     with pytest.raises(SecrecyError, match="changed on its way"):
-        b.open(lane, number, bound, bytes(sealed))
+        b.decrypt(lane, number, bound, bytes(encrypted))
 
 
 def test_keys_belong_to_one_run_one_pair_and_one_exchange():
     a, b, c = (credentials(name, "abc") for name in "abc")
-    sealed = a.channel("b", b.public_key, b"x").seal(0, 0, b"", b"words")
+    encrypted = a.channel("b", b.public_key, b"x").encrypt(0, 0, b"", b"words")
     others = [
         b.channel("a", a.public_key, b"y"),
         b.channel("c", a.public_key, b"x"),
@@ -76,7 +76,7 @@ def test_keys_belong_to_one_run_one_pair_and_one_exchange():
     ]
     for channel in others:
         with pytest.raises(SecrecyError):
-            channel.open(0, 0, b"", sealed)
+            channel.decrypt(0, 0, b"", encrypted)
 
 
 @pytest.mark.parametrize("key", [b"", b"short", bytes(32)])

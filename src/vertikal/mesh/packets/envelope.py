@@ -92,14 +92,14 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: bytes
 
 
-class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SignedHello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bytes of a hello, and the signature of its sender's identity over them."""
 
     hello: bytes
     signature: bytes
 
 
-class Waiting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WaitReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whom a party waits for, for what, and for how many seconds so far."""
 
     peer: str
@@ -118,7 +118,7 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     consumed: int  # bytes of frames that the program has taken
     sent: int  # chunks sent so far
     doing: str = ""
-    waits: tuple[Waiting, ...] = ()
+    waits: tuple[WaitReport, ...] = ()
     ended: str = ""  # "", "closed" or "failed"
     reason: str = ""
     knows: bool = False  # I know that you have ended
@@ -127,18 +127,18 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answer: bool = False  # and ask me to do the same
 
 
-class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LinkNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a relay says of another party's link to it."""
 
     party: str
     up: bool
 
 
-Message = TypeVar("Message", Hello, Signed, State, Notice)
+Message = TypeVar("Message", Hello, SignedHello, State, LinkNotice)
 
 encode = msgspec.msgpack.Encoder().encode
 
-_READERS = {kind: msgpack_reader(kind) for kind in (Hello, Signed, State, Notice)}
+_READERS = {kind: msgpack_reader(kind) for kind in (Hello, SignedHello, State, LinkNotice)}
 
 
 def decode(body: bytes | memoryview, kind: type[Message]) -> Message:

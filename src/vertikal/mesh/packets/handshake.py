@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from vertikal.errors import AgreementError, PeerStopped, WireError
 from vertikal.mesh.packets import envelope
-from vertikal.mesh.packets.envelope import Hello, Signed
+from vertikal.mesh.packets.envelope import Hello, SignedHello
 from vertikal.mesh.packets.pair import Pair
 from vertikal.mesh.packets.security import Security
 
@@ -23,12 +23,12 @@ _COMPARED = {
 def introduction(hello: Hello, security: Security) -> bytes:
     """A hello with its signature, as it travels."""
     said = envelope.encode(hello)
-    return envelope.encode(Signed(said, security.sign(said)))
+    return envelope.encode(SignedHello(said, security.sign(said)))
 
 
 def meet(me: str, pair: Pair, body: memoryview, security: Security) -> bool:
     """Take a peer's introduction: whether it is its first; an error if it is not to be believed."""
-    signed = envelope.decode(body, Signed)
+    signed = envelope.decode(body, SignedHello)
     hello = envelope.decode(signed.hello, Hello)
     security.verify(pair.peer, signed.hello, signed.signature)
     if (hello.sender, hello.receiver) != (pair.peer, me):
@@ -40,7 +40,7 @@ def meet(me: str, pair: Pair, body: memoryview, security: Security) -> bool:
                 "parties again"
             )
         return False
-    said = envelope.decode(pair.hello, Signed).hello
+    said = envelope.decode(pair.hello, SignedHello).hello
     mine = envelope.decode(said, Hello)
     for name, words in _COMPARED.items():
         ours, other = getattr(mine, name), getattr(hello, name)
@@ -49,7 +49,7 @@ def meet(me: str, pair: Pair, body: memoryview, security: Security) -> bool:
                 f"{me}: {words} is {ours!r} here and {other!r} at {pair.peer}; all parties must "
                 "run the same version, job and federation file"
             )
-    if pair.sealed:
+    if pair.encrypted:
         both = b"".join(sorted((said, signed.hello)))
         pair.channel = security.channel(pair.peer, hello.key, both)
     pair.session = hello.session

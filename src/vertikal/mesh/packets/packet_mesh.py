@@ -31,7 +31,7 @@ from vertikal.mesh.packets.envelope import (
 )
 from vertikal.mesh.packets.handshake import introduction, meet
 from vertikal.mesh.packets.pair import REPORT, WINDOW, Pair
-from vertikal.mesh.packets.peer_status import Standing, Wait
+from vertikal.mesh.packets.peer_status import PeerStatus, Wait
 from vertikal.mesh.packets.security import Security
 from vertikal.mesh.packets.waiting import Timing, WaitingRoom
 from vertikal.mesh.wire import PROTOCOL_VERSION, Frame
@@ -52,7 +52,7 @@ class PacketMesh(Mesh):
         deadline: float = DEADLINE,
         *,
         security: Security,
-        sealed: tuple[str, ...] = (),
+        encrypted: tuple[str, ...] = (),
         job: str,
         version: str,
         capacity: int = CAPACITY,
@@ -73,7 +73,7 @@ class PacketMesh(Mesh):
         self._place = parties.index(me)
         now = time.monotonic()
         self._pairs = {
-            name: Pair(name, place, name in sealed, now)
+            name: Pair(name, place, name in encrypted, now)
             for place, name in enumerate(parties)
             if name != me
         }
@@ -160,7 +160,7 @@ class PacketMesh(Mesh):
     def _on_data(self, pair: Pair, packet: Packet) -> None:
         body: bytes | memoryview = packet.body
         if pair.channel is not None:
-            body = pair.channel.open(0, packet.number, packet.head, body)
+            body = pair.channel.decrypt(0, packet.number, packet.head, body)
         with self._changed:
             pair.heard = time.monotonic()
             frame = pair.into.take(packet.number, packet.flags, body, self._capacity)
@@ -177,7 +177,7 @@ class PacketMesh(Mesh):
     def _on_state(self, pair: Pair, packet: Packet) -> None:
         body: bytes | memoryview = packet.body
         if pair.channel is not None:
-            body = pair.channel.open(1, packet.number, packet.head, body)
+            body = pair.channel.decrypt(1, packet.number, packet.head, body)
         state = envelope.decode(body, State)
         with self._changed:
             if packet.number <= pair.states_in:
@@ -223,9 +223,9 @@ class PacketMesh(Mesh):
                 head = envelope.pack_head(DATA, flags, self._place, pair.place, out.next)
                 packet = Cut.of(head, *pieces)
                 if pair.channel is not None:
-                    # After the wait, which may fail: what is sealed under a number is sent.
+                    # After the wait, which may fail: what is encrypted under a number is sent.
                     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                    packet = Cut.of(head, pair.channel.seal(0, out.next, head, data))
+                    packet = Cut.of(head, pair.channel.encrypt(0, out.next, head, data))
                 with self._changed:
                     out.keep(packet)
                     self._post(to, packet, urgent=False)
@@ -279,7 +279,7 @@ class PacketMesh(Mesh):
         head = envelope.pack_head(STATE, 0, self._place, pair.place, number)
         body = envelope.encode(state)
         if pair.channel is not None:
-            body = pair.channel.seal(1, number, head, body)
+            body = pair.channel.encrypt(1, number, head, body)
         self._post(pair.peer, head + body, urgent=True)
 
     def _beat(self) -> None:
@@ -301,7 +301,7 @@ class PacketMesh(Mesh):
                     self.deadline if timeout is None else timeout,
                 )
 
-    def status(self) -> dict[str, Standing]:
+    def status(self) -> dict[str, PeerStatus]:
         """How each peer stands, as far as this party knows: link, last sign of life, waits."""
         return self._room.status()
 

@@ -110,7 +110,7 @@ class Pair:
 
     peer: str
     place: int
-    sealed: bool
+    encrypted: bool
     """Whether what is sent is encrypted from end to end."""
     since: float
     """When this party began to wait for the peer."""

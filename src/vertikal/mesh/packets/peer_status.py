@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from vertikal.errors import MeshError, PeerStopped
-from vertikal.mesh.packets.envelope import Waiting
+from vertikal.mesh.packets.envelope import WaitReport
 from vertikal.mesh.packets.pair import Pair
 
 
@@ -21,7 +21,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PeerStatus:
     """What is known of one peer.
 
     ``link`` is one of "not yet", "up", "broken", "silent", "closed", "failed"; ``quiet`` counts the
@@ -31,9 +31,9 @@ class Standing:
     link: str
     quiet: float
     doing: str
-    waits: tuple[Waiting, ...]
+    waits: tuple[WaitReport, ...]
 
-    def words(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """'shop was last heard of 0.4 s ago, doing phases'."""
         doing = f", doing {self.doing}" if self.doing else ""
         if self.link == "not yet":
@@ -50,7 +50,7 @@ class Standing:
         return f"{name} was last heard of {self.quiet:.1f} s ago{doing}"
 
 
-def standing_of(pair: Pair, now: float, silence: float) -> Standing:
+def status_of(pair: Pair, now: float, silence: float) -> PeerStatus:
     """The standing of the peer of this pair."""
     quiet = now - (pair.since if pair.heard is None else pair.heard)
     if pair.ended:
@@ -62,34 +62,34 @@ def standing_of(pair: Pair, now: float, silence: float) -> Standing:
     else:
         link = "silent" if quiet > silence else "up"
     theirs = pair.theirs
-    return Standing(link, quiet, theirs.doing if theirs else "", theirs.waits if theirs else ())
+    return PeerStatus(link, quiet, theirs.doing if theirs else "", theirs.waits if theirs else ())
 
 
-def chain(me: str, wait: Wait, standings: Mapping[str, Standing]) -> str:
+def chain(me: str, wait: Wait, statuses: Mapping[str, PeerStatus]) -> str:
     """Who waits for whom, from my wait on: 'a waits for b (…); b waits for c (…); c was …'.
 
     What a party that is silent or cut off once waited for is no news, and not followed.
     """
     links = [f"{me} waits for {wait.peer} ({wait.what})"]
     name, seen = wait.peer, {me}
-    while name not in seen and standings[name].link == "up" and standings[name].waits:
+    while name not in seen and statuses[name].link == "up" and statuses[name].waits:
         seen.add(name)
-        theirs = standings[name].waits[0]
+        theirs = statuses[name].waits[0]
         links.append(
             f"{name} waits for {theirs.peer} ({theirs.what}, {theirs.seconds:.1f} s when last seen)"
         )
-        if theirs.peer not in standings:
+        if theirs.peer not in statuses:
             return "; ".join(links)
         name = theirs.peer
-    return "; ".join([*links, standings[name].words(name)])
+    return "; ".join([*links, statuses[name].describe(name)])
 
 
-def doom_of(
+def failure_of(
     me: str,
     wait: Wait,
     pairs: Mapping[str, Pair],
     patience: float,
-    standings: Mapping[str, Standing],
+    statuses: Mapping[str, PeerStatus],
     excused: Set[str] = frozenset(),
 ) -> MeshError | None:
     """Why this wait cannot end well any more; None while it can."""
@@ -117,6 +117,6 @@ def doom_of(
         return PeerStopped.of(
             wait.peer,
             f"{me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and did not "
-            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, standings)}",
+            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, statuses)}",
         )
     return None

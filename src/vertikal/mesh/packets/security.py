@@ -14,10 +14,10 @@ from vertikal.errors import SecrecyError
 class Channel(Protocol):
     """The end-to-end encryption of one pair, for one run."""
 
-    def seal(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
+    def encrypt(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         """``data`` encrypted; a (lane, number) is used for one message only."""
 
-    def open(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
+    def decrypt(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         """The data again; SecrecyError if a bit of it or of ``bound`` was changed."""
 
 
@@ -74,4 +74,4 @@ class NoSecurity:
         """Everything is believed."""
 
     def channel(self, peer: str, public_key: bytes, bound: bytes) -> Channel:
-        raise SecrecyError(f"nothing can be sealed for {peer} without an identity")
+        raise SecrecyError(f"nothing can be encrypted for {peer} without an identity")

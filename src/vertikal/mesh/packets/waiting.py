@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from vertikal.errors import DeadlineExceeded
-from vertikal.mesh.packets.envelope import MAX_TEXT, MAX_WAITS, Waiting
+from vertikal.mesh.packets.envelope import MAX_TEXT, MAX_WAITS, WaitReport
 from vertikal.mesh.packets.pair import Pair
-from vertikal.mesh.packets.peer_status import Standing, Wait, chain, doom_of, standing_of
+from vertikal.mesh.packets.peer_status import PeerStatus, Wait, chain, failure_of, status_of
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class WaitingRoom:
         self._waits[threading.get_ident()] = wait
         try:
             while not ready():
-                standings, patience = self.status(), self.timing.patience
-                doom = doom_of(self._me, wait, self._pairs, patience, standings, self._excused)
-                if doom is not None:
-                    raise doom
+                statuses, patience = self.status(), self.timing.patience
+                failure = failure_of(self._me, wait, self._pairs, patience, statuses, self._excused)
+                if failure is not None:
+                    raise failure
                 left = wait.since + timeout - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceeded(
@@ -57,12 +57,12 @@ class WaitingRoom:
         finally:
             del self._waits[threading.get_ident()]
 
-    def status(self) -> dict[str, Standing]:
+    def status(self) -> dict[str, PeerStatus]:
         """How each peer stands, as far as this party knows."""
         now = time.monotonic()
         with self.changed:
             return {
-                name: standing_of(pair, now, self.timing.silence)
+                name: status_of(pair, now, self.timing.silence)
                 for name, pair in self._pairs.items()
             }
 
@@ -71,10 +71,10 @@ class WaitingRoom:
         with self.changed:
             return list(self._waits.values())
 
-    def told(self) -> tuple[Waiting, ...]:
+    def told(self) -> tuple[WaitReport, ...]:
         """The same, as the others are told."""
         now = time.monotonic()
         return tuple(
-            Waiting(wait.peer, wait.what[:MAX_TEXT], now - wait.since)
+            WaitReport(wait.peer, wait.what[:MAX_TEXT], now - wait.since)
             for wait in self.waits()[:MAX_WAITS]
         )

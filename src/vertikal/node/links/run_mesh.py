@@ -1,7 +1,7 @@
 """The mesh of one run of one job: packets over the service's standing links.
 
 What `packet_mesh` gives holds here as on a mesh with links of its own: nothing is lost, repeated or
-out of order while the processes live, pairs that speak through the relay are sealed from end to
+out of order while the processes live, pairs that speak through the relay are encrypted from end to
 end, and every wait has a deadline. A peer whose process was started again has lost its part of the
 run; the run ends and the service begins another.
 """
@@ -34,7 +34,7 @@ class RunMesh(PacketMesh):
             parties,
             deadline,
             security=security,
-            sealed=links.relayed(parties),
+            encrypted=links.relayed(parties),
             job=name,
             version=__version__,
             timing=Timing(patience=patience),

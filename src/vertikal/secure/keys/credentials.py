@@ -38,30 +38,30 @@ from vertikal.secure.keys.prg import encode_texts, fresh_key
 PROBE_SECONDS = 5.0
 
 
-class SealedChannel:
+class EncryptedChannel:
     """AES-256-GCM with one key each way; lane and number make the nonce, so none comes twice.
 
-    The mesh numbers the messages of a lane one by one, and what it sends again are the sealed
+    The mesh numbers the messages of a lane one by one, and what it sends again are the encrypted
     bytes; a number that is not beyond all before it is refused. Each run has new keys.
     """
 
     def __init__(self, outgoing: bytes, incoming: bytes) -> None:
         self._out = AESGCM(outgoing)
         self._in = AESGCM(incoming)
-        self._sealed: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
 
-    def seal(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
-        if number <= self._sealed.get(lane, -1):
-            raise PadReused(f"message {number} of lane {lane} has been sealed already; not sent")
-        self._sealed[lane] = number
+    def encrypt(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
+        if number <= self._numbers.get(lane, -1):
+            raise PadReused(f"message {number} of lane {lane} has been encrypted already; not sent")
+        self._numbers[lane] = number
         return self._out.encrypt(_nonce(lane, number), data, bound)
 
-    def open(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
+    def decrypt(self, lane: int, number: int, bound: bytes, data: bytes | memoryview) -> bytes:
         try:
             return self._in.decrypt(_nonce(lane, number), data, bound)
         except InvalidTag:
             raise SecrecyError(
-                "it was changed on its way, or sealed for somebody else; the relay is to blame"
+                "it was changed on its way, or encrypted for somebody else; the relay is to blame"
             ) from None
 
 
@@ -93,7 +93,7 @@ class Credentials:
     def verify(self, peer: str, message: bytes, signature: bytes) -> None:
         self._listed(peer).verify(message, signature)
 
-    def channel(self, peer: str, public_key: bytes, bound: bytes) -> SealedChannel:
+    def channel(self, peer: str, public_key: bytes, bound: bytes) -> EncryptedChannel:
         try:
             shared = self._secret.exchange(X25519PublicKey.from_public_bytes(public_key))
         except ValueError as error:
@@ -106,7 +106,7 @@ class Credentials:
             )
 
         me = self._identity.name
-        return SealedChannel(key(me, peer), key(peer, me))
+        return EncryptedChannel(key(me, peer), key(peer, me))
 
     def private_pem(self) -> bytes:
         return self._identity.private_pem
