@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.round_robin import schedule
-from vertikal.algorithms.kernel_machine.stochastic.steps import steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import steps_of
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import turns
 
 NAMES = ("a", "b", "c")
 
@@ -20,9 +20,7 @@ def make(label_parties=1, **settings):
 
 
 def as_lists(settings):
-    return [
-        (owner, list(range(columns.start, columns.stop))) for owner, columns in schedule(settings)
-    ]
+    return [(owner, list(range(columns.start, columns.stop))) for owner, columns in turns(settings)]
 
 
 def test_one_label_party_walks_through_its_directions():

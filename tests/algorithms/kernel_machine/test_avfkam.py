@@ -12,7 +12,7 @@ from tests.conformance.meshes import connected, every_mesh, local
 from tests.naive.pairwise import auc as plain_auc
 from tests.naive.phases import cosines, summed_phases
 from vertikal.algorithms.kernel_machine import avfkam
-from vertikal.algorithms.kernel_machine.avfkam import PairRule
+from vertikal.algorithms.kernel_machine.avfkam import PairUpdate
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.data.tables import Table
 from vertikal.losses.pairwise import PAIR_LOSSES
@@ -115,7 +115,7 @@ def test_in_turns_the_model_is_the_same_on_every_mesh(factory):
 def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
     weights = np.where(np.arange(ROWS) % 5 == 0, 0.0, 1.0 + np.arange(ROWS) % 3)
     labels = Labels(LABELS.targets, weights)
-    rule = PairRule(Party, settings_of(samples=500), labels, PAIR_LOSSES["square"])
+    rule = PairUpdate(Party, settings_of(samples=500), labels, PAIR_LOSSES["square"])
     rows = rule.draw(bytes(32))
     assert Y[rows[:500]].all()
     assert not Y[rows[500:]].any()
@@ -125,7 +125,7 @@ def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
 
 @pytest.mark.parametrize("name", sorted(PAIR_LOSSES))
 def test_the_slopes_of_a_batch_against_finite_differences(name):
-    rule = PairRule(Party, settings_of(samples=8), LABELS, PAIR_LOSSES[name])
+    rule = PairUpdate(Party, settings_of(samples=8), LABELS, PAIR_LOSSES[name])
     rows = rule.draw(bytes(32))
     f, h = GENERATOR.normal(size=(16, 1)), 1e-6
     slopes = rule.slopes(f, rows)

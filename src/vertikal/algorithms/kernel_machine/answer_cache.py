@@ -23,7 +23,7 @@ ANSWERS = "answers"
 _DIGEST, _HEAD = 32, 40
 
 
-class Remembered:
+class AnswerCache:
     """The answers of all runs so far, by the question: which product, of what, over which rows."""
 
     def __init__(self, checkpoints: Checkpoints) -> None:

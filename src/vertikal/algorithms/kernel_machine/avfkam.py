@@ -18,13 +18,16 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
-from vertikal.algorithms.kernel_machine.features import begin, prepare_and_learn
+from vertikal.algorithms.kernel_machine.features import begin, learn_on_features
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.shard import Shard
-from vertikal.algorithms.kernel_machine.stochastic.schedules import learn_stochastically
-from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
-from vertikal.algorithms.kernel_machine.stochastic.validation_curve import MOST_ROWS, Watch
+from vertikal.algorithms.kernel_machine.stochastic.learner import Rule
+from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import (
+    MOST_ROWS,
+    ValidationCurve,
+)
 from vertikal.errors import InputError
 from vertikal.losses.pairwise import PairLoss, pair_loss_named
 from vertikal.party.party import Labels, Party
@@ -53,7 +56,7 @@ def train(party: Party, settings: AvfkamSettings) -> Shard:
         by = _train_exact if settings.solver == "exact" else _train_dsg
         return by(party, shard, settings, operator, labels, kept)
 
-    return prepare_and_learn(party, settings, learn)
+    return learn_on_features(party, settings, learn)
 
 
 def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
@@ -137,13 +140,13 @@ def _train_dsg(
 ) -> Shard:
     """Triply stochastic gradients, by the schedule of the settings; the leader calibrates f."""
     loss = pair_loss_named(settings.loss)
-    rule = PairRule(party, settings, kept, loss)
+    rule = PairUpdate(party, settings, kept, loss)
     held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
-    watch = Watch(settings, held, labels.targets[:, 0] > 0)
+    curve = ValidationCurve(settings, held, labels.targets[:, 0] > 0)
     rows = rows_to_calibrate(labels, kept)
     rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
     penalty = penalty_of(settings, kept, loss)
-    shard, f = learn_stochastically(party, shard, operator, rule, penalty, watch, rows)
+    shard, f = learn_stochastically(party, shard, operator, rule, penalty, curve, rows)
     return shard if f is None else _calibrated(shard, settings, f[:, 0], rows, labels)
 
 
@@ -163,7 +166,7 @@ def _calibrated(
     return replace(shard, unit=np.array([slope]), constant=np.array([intercept]), threshold=cut)
 
 
-class PairRule(Rule):
+class PairUpdate(Rule):
     """AVFKAM Algorithm 1, line 2: pairs of a positive and a negative row, drawn at random.
 
     A batch holds the positive rows of its pairs first, then the negative ones.

@@ -32,12 +32,12 @@ class Drawn:
     centre: Array  # (columns,), taken off each column first
 
 
-def draw(shard: Shard, owner: str) -> Drawn:
-    """The part of ``owner``'s directions that the shard's party holds."""
+def draw(shard: Shard, label_party: str) -> Drawn:
+    """The part of ``label_party``'s directions that the shard's party holds."""
     settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
-    width = settings.widths()[owner]
+    width = settings.widths()[label_party]
     centre, factor = shard.scaling.arrays()
-    seeds = seeds_of(shard, owner)
+    seeds = seeds_of(shard, label_party)
     scalars = kernel.shared_scalars(uniform_reals(seeds["scalars"], (width,)))
     uniforms = uniform_reals(seeds["directions"], (len(shard.columns), width))
     omega = kernel.directions(uniforms, scalars) / shard.bandwidth
@@ -51,8 +51,8 @@ def draw(shard: Shard, owner: str) -> Drawn:
     return Drawn(np.asarray(omega * factor[:, None]), offsets, centre)
 
 
-def seeds_of(shard: Shard, owner: str) -> Mapping[str, bytes]:
-    """The keys that a party draws its part of ``owner``'s block with.
+def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:
+    """The keys that a party draws its part of ``label_party``'s block with.
 
     Offsets are always private, directions are private by default, and the scalars of a Matérn
     kernel are common to all parties.
@@ -60,11 +60,11 @@ def seeds_of(shard: Shard, owner: str) -> Mapping[str, bytes]:
     public = public_key(shard.settings)
     private = shard.settings.directions == "private"
     return {
-        "offsets": derive_key(shard.seed, "offsets", owner),
-        "directions": derive_key(shard.seed, "directions", owner)
+        "offsets": derive_key(shard.seed, "offsets", label_party),
+        "directions": derive_key(shard.seed, "directions", label_party)
         if private
-        else derive_key(public, "directions", owner, shard.party),
-        "scalars": derive_key(public, "scalars", owner),
+        else derive_key(public, "directions", label_party, shard.party),
+        "scalars": derive_key(public, "scalars", label_party),
     }
 
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.features import begin, prepare_and_learn
+from vertikal.algorithms.kernel_machine.features import begin, learn_on_features
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
-from vertikal.algorithms.kernel_machine.stochastic.schedules import learn_stochastically
-from vertikal.algorithms.kernel_machine.stochastic.steps import Rule
+from vertikal.algorithms.kernel_machine.stochastic.learner import Rule
+from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
 from vertikal.algorithms.kernel_machine.values import hidden_predictions
 from vertikal.losses.pointwise import Loss, loss_named
 from vertikal.party.party import Labels, Party
@@ -52,7 +52,7 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
         by = _train_exact if settings.solver == "exact" else _train_dsg
         return by(party, shard, operator, labels)
 
-    return prepare_and_learn(party, settings, learn)
+    return learn_on_features(party, settings, learn)
 
 
 def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
@@ -171,12 +171,12 @@ def _train_dsg(party: Party, shard: Shard, operator: FeatureOperator, labels: La
     """Doubly stochastic gradients, by the schedule of the settings."""
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
-    rule = RowRule(party, settings, labels, loss)
+    rule = RowUpdate(party, settings, labels, loss)
     shard, _ = learn_stochastically(party, shard, operator, rule, penalty_of(settings, labels))
     return shard
 
 
-class RowRule(Rule):
+class RowUpdate(Rule):
     """FDSKL's batches: rows drawn at random, with a pointwise loss."""
 
     def __init__(self, party: Party, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:

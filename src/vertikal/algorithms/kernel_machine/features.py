@@ -40,7 +40,7 @@ def begin(party: Party, settings: FdsklSettings) -> Shard:
     )
 
 
-def prepare_and_learn(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
+def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
     """AVFKAM Algorithm 3: phases of all rows under each label party's own directions, then learn.
 
     ``learn`` runs at the label parties; the others serve passes where memory asks for it.
@@ -82,10 +82,12 @@ def keep_landmarks(party: Party, shard: Shard) -> Shard:
         return shard
     centre, factor = shard.scaling.arrays()
     kept = {}
-    for owner, rows in landmark_rows(party.table.rows, settings.widths(), settings.seed).items():
+    for label_party, rows in landmark_rows(
+        party.table.rows, settings.widths(), settings.seed
+    ).items():
         block = party.table.block(rows)
         dense = block.toarray() if sparse.issparse(block) else block
-        kept[owner] = (dense - centre) * factor
+        kept[label_party] = (dense - centre) * factor
     return replace(shard, landmarks=kept)
 
 
@@ -103,8 +105,8 @@ def whiten(party: Party, shard: Shard) -> Whitening | None:
     rows = landmark_rows(party.table.rows, settings.widths(), settings.seed)
     fine = replace(shard, settings=msgspec.structs.replace(settings, ring_bits=32))
     phases = PhasePass(party, fine)
-    for owner, chosen in rows.items():
-        mine = party.name == owner
+    for label_party, chosen in rows.items():
+        mine = party.name == label_party
         kernel = np.empty((len(chosen), len(chosen)) if mine else (0, 0))
         for where, total in phases.stream(chosen):
             if mine and total is not None:

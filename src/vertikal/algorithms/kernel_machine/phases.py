@@ -1,8 +1,8 @@
 """The masked pass: phases of all rows, summed over the parties, to the label party that owns them.
 
-Phases of a row under a direction never change, so each is summed once, in blocks of rows, and kept
-as bytes by its owner. Where memory does not suffice the rows beyond it are asked for again in each
-pass; the feature parties serve such requests until they are told that training is over.
+Phases of a row under a direction never change, so each is summed once, in blocks of rows, and that
+label party keeps it as bytes. Where its cache does not hold all rows, it asks for the rest again in
+each pass; the feature parties serve such requests until they are told that training is over.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def distances_of(settings: FdsklSettings) -> Disclosure:
 
 
 @dataclass(frozen=True)
-class OwnedBlock:
+class DirectionBlock:
     """The directions of one label party, as this party sees them: its map and its offsets b_ℓ."""
 
     feature_map: FeatureMap
@@ -93,10 +93,10 @@ class PhasePass:
         self._party = party
         settings = shard.settings
         self._blocks = {
-            owner: _landmark_block(shard, owner)
+            label_party: _landmark_block(shard, label_party)
             if settings.feature_map == "landmarks"
-            else owned_block(shard, draw(shard, owner))
-            for owner in settings.widths()
+            else direction_block(shard, draw(shard, label_party))
+            for label_party in settings.widths()
         }
         self._disclosure = phases_of(settings)
         widest = max(settings.widths().values()) * settings.ring_bits // 8
@@ -123,15 +123,17 @@ class PhasePass:
             contiguous = len(wanted) == run.stop - run.start and bool((np.diff(wanted) == 1).all())
             columns = self._party.table.block(run if contiguous else wanted)
             mine = None
-            for owner, block in self._blocks.items():
-                own = owner == self._party.name
+            for label_party, block in self._blocks.items():
+                own = label_party == self._party.name
                 place = into[where] if own and into is not None else None
                 with self._party.naming("columns"):
                     phases = block.feature_map.local(columns, place)
                 if block.offsets is None:
-                    total = self._party.secure_sum(phases, owner, self._disclosure)
+                    total = self._party.secure_sum(phases, label_party, self._disclosure)
                 else:
-                    total = self._party.phase_sum(phases, block.offsets, owner, self._disclosure)
+                    total = self._party.phase_sum(
+                        phases, block.offsets, label_party, self._disclosure
+                    )
                 if own:
                     mine = total
                     if place is not None and total is not place:
@@ -173,16 +175,16 @@ class PhasePass:
         if party.checkpoints is None:
             return 0
         kept = []
-        for owner in party.label_parties:
-            group = (owner, *(name for name in party.parties if name != owner))
+        for label_party in party.label_parties:
+            group = (label_party, *(name for name in party.parties if name != label_party))
             mine = (
                 np.array([party.checkpoints.saved_blocks("phases")], np.int64)
-                if owner == party.name
+                if label_party == party.name
                 else None
             )
             told = np.asarray(party.broadcast(mine, group, RESUMED))
             if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
-                raise MeshError(f"{party.name}: {owner} kept {told!r} blocks")
+                raise MeshError(f"{party.name}: {label_party} kept {told!r} blocks")
             kept.append(int(told[0]))
         blocks = min(kept)
         if cache is None:
@@ -221,21 +223,21 @@ class PhasePass:
         return (party.leader, *(p for p in party.parties if p not in party.label_parties))
 
 
-def _landmark_block(shard: Shard, owner: str) -> OwnedBlock:
+def _landmark_block(shard: Shard, label_party: str) -> DirectionBlock:
     settings = shard.settings
     centre, factor = shard.scaling.arrays()
     feature_map = LandmarkMap(
         Ring(settings.ring_bits),
-        shard.landmarks[owner],
+        shard.landmarks[label_party],
         shard.bandwidth,
         len(settings.parties),
         centre=centre,
         factor=factor,
     )
-    return OwnedBlock(feature_map, None)
+    return DirectionBlock(feature_map, None)
 
 
-def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
+def direction_block(shard: Shard, drawn: Drawn) -> DirectionBlock:
     """This party's part of one block, ready to compute phases."""
     settings = shard.settings
     feature_map = FourierMap(
@@ -245,4 +247,4 @@ def owned_block(shard: Shard, drawn: Drawn) -> OwnedBlock:
         settings.n_components,
         centre=drawn.centre,
     )
-    return OwnedBlock(feature_map, drawn.offsets)
+    return DirectionBlock(feature_map, drawn.offsets)

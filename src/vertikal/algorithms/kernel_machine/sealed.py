@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.directions import draw
-from vertikal.algorithms.kernel_machine.phases import owned_block
+from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import ResidualMap, SquareResiduals
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
@@ -136,9 +136,9 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
 
 def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> SealedFeatures:
     """This party's part in the features of these rows, of which nobody has any."""
-    (owner,) = shard.settings.label_parties
-    sealed = party.sealed_features(owner, *shard.settings.assistants(), agreed, DISCLOSURES)
-    feature_map = owned_block(shard, draw(shard, owner)).feature_map
+    (label_party,) = shard.settings.label_parties
+    sealed = party.sealed_features(label_party, *shard.settings.assistants(), agreed, DISCLOSURES)
+    feature_map = direction_block(shard, draw(shard, label_party)).feature_map
     for block in blocks_of(span, agreed.width):
         with party.naming("phases"):
             phases = feature_map.local(party.table.block(block))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.answer_cache import Remembered
+from vertikal.algorithms.kernel_machine.answer_cache import AnswerCache
 from vertikal.algorithms.kernel_machine.directions import draw
-from vertikal.algorithms.kernel_machine.phases import owned_block
+from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.errors import MeshError, PassesUsedUp
@@ -48,9 +48,11 @@ PASSES = Disclosure(
 NOTHING = "nothing: uniform to its receiver, whatever the data"
 
 
-def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> dict[str, Disclosure]:
+def disclosures_of(
+    settings: FdsklSettings, label_party: str, *, training: bool
+) -> dict[str, Disclosure]:
     """What each kind of message of the protocol tells its receiver."""
-    passes = settings.passes(owner)
+    passes = settings.passes(label_party)
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
         f"tries, at most {passes} numbers a row of {settings.value_bits} bits each (the rest is "
@@ -82,14 +84,16 @@ def disclosures_of(settings: FdsklSettings, owner: str, *, training: bool) -> di
     }
 
 
-def block_of(settings: FdsklSettings, owner: str, rows: int, *, training: bool) -> HiddenBlock:
+def block_of(
+    settings: FdsklSettings, label_party: str, rows: int, *, training: bool
+) -> HiddenBlock:
     """What the roles agree on about these rows."""
     return HiddenBlock(
         rows=rows,
-        width=settings.widths()[owner],
+        width=settings.widths()[label_party],
         phase_bits=settings.ring_bits,
         word_bits=settings.hidden_bits,
-        most_passes=settings.passes(owner) if training else settings.outputs,
+        most_passes=settings.passes(label_party) if training else settings.outputs,
         fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
         value_bits=settings.value_bits if training else MOST_VALUE_BITS,
     )
@@ -107,16 +111,16 @@ class HiddenOperator(FeatureOperator):
 
     It offers no Gram matrix: that would be another D² numbers about the rows. The exact solver goes
     without a preconditioner, and remembers more pairs instead. What an earlier run of the job has
-    opened (``remembered``) is not asked for again.
+    opened (``answers``) is not asked for again.
     """
 
     def __init__(
-        self, hidden: HiddenFeatures, total: int, remembered: Remembered | None = None
+        self, hidden: HiddenFeatures, total: int, answers: AnswerCache | None = None
     ) -> None:
         self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
         self._hidden = hidden
         self._norm = math.sqrt(2 / total)
-        self._remembered = remembered
+        self._answers = answers
 
     def forward(
         self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
@@ -138,9 +142,9 @@ class HiddenOperator(FeatureOperator):
         return self._asked(kind, summed, distinct, columns)
 
     def _asked(self, kind: str, vectors: Array, rows: Array | None, columns: slice) -> Array:
-        if self._remembered is None:
+        if self._answers is None:
             return self._hidden.product(kind, vectors, rows, columns)
-        return self._remembered.product(self._hidden.product, kind, vectors, rows, columns)
+        return self._answers.product(self._hidden.product, kind, vectors, rows, columns)
 
 
 class HiddenPass:
@@ -151,8 +155,8 @@ class HiddenPass:
         self._settings = shard.settings
         self._training = training
         self._maps = {
-            owner: owned_block(shard, draw(shard, owner)).feature_map
-            for owner in shard.settings.widths()
+            label_party: direction_block(shard, draw(shard, label_party)).feature_map
+            for label_party in shard.settings.widths()
         }
         self._hidden: Mapping[str, HiddenFeatures] = {}
 
@@ -160,13 +164,11 @@ class HiddenPass:
         """Take part in the one pass over the training rows; the operator Φ at a label party."""
         self.add(slice(0, rows))
         own, checkpoints = self._hidden.get(self._party.name), self._party.checkpoints
-        remembered = (
-            Remembered(checkpoints) if own is not None and checkpoints is not None else None
-        )
-        most = self._passes_left(0 if remembered is None else remembered.opened)
+        answers = AnswerCache(checkpoints) if own is not None and checkpoints is not None else None
+        most = self._passes_left(0 if answers is None else answers.opened)
         if own is None:
             return None
-        operator = HiddenOperator(own, self._settings.n_components, remembered)
+        operator = HiddenOperator(own, self._settings.n_components, answers)
         operator.most_forward = most
         return operator
 
@@ -182,11 +184,11 @@ class HiddenPass:
             return None
         if party.name == helper:
             left = []
-            for owner, hidden in self._hidden.items():
-                known = _number(party, owner)
-                left.append(settings.passes(owner) - max(0, hidden.opened - known))
-            for owner in self._hidden:
-                party.tell(owner, np.array([max(0, min(left))], np.int64), PASSES)
+            for label_party, hidden in self._hidden.items():
+                known = _number(party, label_party)
+                left.append(settings.passes(label_party) - max(0, hidden.opened - known))
+            for label_party in self._hidden:
+                party.tell(label_party, np.array([max(0, min(left))], np.int64), PASSES)
         elif party.name in self._hidden:
             party.tell(helper, np.array([opened], np.int64), PASSES)
             most = _number(party, helper)
@@ -202,23 +204,26 @@ class HiddenPass:
     def add(self, span: slice) -> None:
         """Hide the features of these rows, afresh."""
         party = self._party
-        self._hidden = {owner: self._begin(owner, span.stop - span.start) for owner in self._maps}
+        self._hidden = {
+            label_party: self._begin(label_party, span.stop - span.start)
+            for label_party in self._maps
+        }
         for block in blocks_of(span, max(self._settings.widths().values())):
             columns = party.table.block(block)
-            for owner, hidden in self._hidden.items():
+            for label_party, hidden in self._hidden.items():
                 with party.naming("phases"):
-                    phases = self._maps[owner].local(columns)
+                    phases = self._maps[label_party].local(columns)
                 hidden.add(phases)
             party.clock.advance(block.stop - block.start)
 
-    def _begin(self, owner: str, rows: int) -> HiddenFeatures:
+    def _begin(self, label_party: str, rows: int) -> HiddenFeatures:
         settings = self._settings
-        agreed = block_of(settings, owner, rows, training=self._training)
+        agreed = block_of(settings, label_party, rows, training=self._training)
         return self._party.hidden_features(
-            owner,
+            label_party,
             *settings.assistants(),
             agreed,
-            disclosures_of(settings, owner, training=self._training),
+            disclosures_of(settings, label_party, training=self._training),
             lasting=self._training,
         )
 

@@ -12,9 +12,9 @@ from vertikal import AVFKAMClassifier
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import (
-    LOOKS,
     MOST_ROWS,
-    Watch,
+    POINTS,
+    ValidationCurve,
     auc,
 )
 
@@ -30,21 +30,21 @@ def test_the_auc_is_the_share_of_pairs_in_order(seed, ties):
     assert auc(f, positive) == pytest.approx(plain_auc(f, positive))
 
 
-def watch(steps, rows):
+def curve(steps, rows):
     agreed = AvfkamSettings(parties=("a", "b"), label_parties=("a",), solver="dsg", steps=steps)
-    return Watch(agreed, np.arange(rows), np.arange(rows) % 2 == 0)
+    return ValidationCurve(agreed, np.arange(rows), np.arange(rows) % 2 == 0)
 
 
 @pytest.mark.parametrize("steps", [1, 39, 40, 1000])
 def test_a_curve_has_some_dozen_points(steps):
-    looks = sum(watch(steps, 10).due(step) for step in range(1, steps + 1))
-    assert min(steps, LOOKS) <= looks < 2 * LOOKS
+    looks = sum(curve(steps, 10).due(step) for step in range(1, steps + 1))
+    assert min(steps, POINTS) <= looks < 2 * POINTS
 
 
 def test_of_many_held_out_rows_a_part_is_looked_at():
-    rows = watch(10, 3 * MOST_ROWS + 1).rows
+    rows = curve(10, 3 * MOST_ROWS + 1).rows
     assert MOST_ROWS / 2 < len(rows) <= MOST_ROWS
-    assert len(watch(10, 7).rows) == 7
+    assert len(curve(10, 7).rows) == 7
 
 
 @pytest.mark.parametrize("label_parties", [1, 2])
@@ -73,7 +73,7 @@ def test_a_run_in_turns_draws_its_curve_on_the_held_out_rows(label_parties):
         verbose=Listener(),
     ).fit(X, y)
     scores = [point.auc for point in model.curve_]
-    assert len(scores) == LOOKS
+    assert len(scores) == POINTS
     assert scores[-1] > 0.85 > scores[0] - 0.2
     seconds = [point.seconds for point in model.curve_]
     assert seconds == sorted(seconds)
@@ -88,4 +88,4 @@ def test_hidden_features_are_not_opened_to_draw_a_curve():
     agreed = FdsklSettings(
         parties=("a", "b", "c"), label_parties=("a",), solver="dsg", disclosure="values"
     )
-    assert len(Watch(agreed, np.arange(10), np.arange(10) % 2 == 0).rows) == 0
+    assert len(ValidationCurve(agreed, np.arange(10), np.arange(10) % 2 == 0).rows) == 0

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
-from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, blocks_of, steps_of
-from vertikal.algorithms.kernel_machine.stochastic.validation_curve import Watch
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, blocks_of, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
@@ -42,11 +42,11 @@ _NO_ROWS = np.empty(0, np.int64)
 class AsynchronousRun:
     """One label party's part in an asynchronous run."""
 
-    def __init__(self, party: Party, learner: Learner, watch: Watch) -> None:
+    def __init__(self, party: Party, learner: Learner, curve: ValidationCurve) -> None:
         self._party = party
         self._learner = learner
         self._settings = learner.settings
-        self._watch = watch
+        self._curve = curve
         self._everybody = self._settings.label_parties
         self.missing: tuple[str, ...] = ()
         self._sums: dict[tuple[str, ...], LabelSums] = {}
@@ -97,7 +97,7 @@ class AsynchronousRun:
         """Steps of this party until all together have made as many as were agreed."""
         learner, steps = self._learner, steps_of(self._settings)
         blocks = blocks_of(self._settings, self._party.name)
-        look = self._watch.every
+        next_point = self._curve.interval
         while learner.total < steps:
             rows = learner.pick()  # line 2: pick a seed and its pairs
             f = self._ask(rows)  # line 3: f̂ = Σ f̂^ℓ, by Algorithm 2
@@ -111,15 +111,15 @@ class AsynchronousRun:
                 self._updates += 1
                 learner.total += 1
                 self._unsettled = True
-            if learner.total >= look:
-                look = learner.total + self._watch.every
-                self._look()
+            if learner.total >= next_point:
+                next_point = learner.total + self._curve.interval
+                self._add_point()
             self._party.clock.advance(1, learner.note())
 
-    def _look(self) -> None:
+    def _add_point(self) -> None:
         score = None
-        if len(self._watch.rows) and self._group()[0] == self._party.name:
-            score = self._watch.score(self._ask(self._watch.rows))
+        if len(self._curve.rows) and self._group()[0] == self._party.name:
+            score = self._curve.score(self._ask(self._curve.rows))
         self._learner.mark(score)
 
     def _wait_for_the_slow(self) -> None:

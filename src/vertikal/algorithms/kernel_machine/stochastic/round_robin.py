@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, blocks_of, steps_of
-from vertikal.algorithms.kernel_machine.stochastic.validation_curve import Watch
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, blocks_of, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 
@@ -22,20 +22,20 @@ ROWS = Disclosure(
 )
 
 
-def take_turns(party: Party, learner: Learner, sums: LabelSums, watch: Watch) -> None:
+def run_in_turn(party: Party, learner: Learner, sums: LabelSums, curve: ValidationCurve) -> None:
     """FDSKL Algorithm 1: doubly stochastic gradients, constant step, label parties in turn.
 
     Also VFKL Algorithm 1. With pairs of rows it is VFKAM, the synchronous AVFKAM; with one party
     TSAM. Here for batches of rows and of features.
     """
     settings = learner.settings
-    for owner, columns in schedule(settings):  # line 1: keep doing, each label party in its turn
-        mine = owner == party.name
+    for label_party, columns in turns(settings):  # line 1: keep doing, each label party in its turn
+        mine = label_party == party.name
         rows = learner.pick() if mine else None  # line 2: pick instances
-        rows = _announce(party, owner, rows)  # line 3: send their numbers to the others
+        rows = _announce(party, label_party, rows)  # line 3: send their numbers to the others
         batch = learner.operator.restricted(rows)  # lines 4 and 5: the phases, summed before
         partial = learner.partial(batch)  # line 6, by Algorithm 2
-        f = sums.to(owner, partial)  # line 7: f(x) = Σ_ℓ f^ℓ(x)
+        f = sums.to(label_party, partial)  # line 7: f(x) = Σ_ℓ f^ℓ(x)
         # Lines 8 and 9: α = −γ·L'(f(x), y)·φ(x), as a mean over the batch.
         change = None if f is None else learner.change(batch, rows, f, columns)
         learner.decay()  # line 10
@@ -43,31 +43,33 @@ def take_turns(party: Party, learner: Learner, sums: LabelSums, watch: Watch) ->
             learner.add(columns, change)
             learner.staleness[0] += 1
         learner.total += 1
-        if watch.due(learner.total):
-            watch.look(learner, sums)
+        if curve.due(learner.total):
+            curve.add_point(learner, sums)
         party.clock.advance(int(mine), learner.note())
 
 
-def schedule(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
+def turns(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
     """(label party, its columns) of each step: the parties in turn, each through its own blocks.
 
     After its last block a party begins again with its first; by default every direction is used
     once.
     """
-    blocks = {owner: blocks_of(settings, owner) for owner in settings.label_parties}
+    blocks = {
+        label_party: blocks_of(settings, label_party) for label_party in settings.label_parties
+    }
     # One pass: each direction once; a party whose blocks are used up sits out the last turn.
-    turns = [
-        (owner, mine[place])
+    once = [
+        (label_party, mine[place])
         for place in range(max(map(len, blocks.values())))
-        for owner, mine in blocks.items()
+        for label_party, mine in blocks.items()
         if place < len(mine)
     ]
     for step in range(steps_of(settings)):
-        yield turns[step % len(turns)]
+        yield once[step % len(once)]
 
 
-def _announce(party: Party, owner: str, rows: Array | None) -> Array:
-    group = (owner, *(name for name in party.label_parties if name != owner))
+def _announce(party: Party, label_party: str, rows: Array | None) -> Array:
+    group = (label_party, *(name for name in party.label_parties if name != label_party))
     if len(group) == 1 and rows is not None:
         return rows
     return np.asarray(party.broadcast(rows, group, ROWS))

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, steps_of
 
 Array = npt.NDArray[Any]
 
-LOOKS = 40
+POINTS = 40
 """Points of a curve."""
 
 MOST_ROWS = 4096
@@ -29,7 +29,7 @@ class Summing(Protocol):
     def to(self, receiver: str, partial: Array) -> Array | None: ...
 
 
-class Watch:
+class ValidationCurve:
     """``rows`` are those held out; with none of them only updates and staleness are followed."""
 
     def __init__(self, settings: FdsklSettings, rows: Array, positive: Array) -> None:
@@ -39,13 +39,13 @@ class Watch:
         self.leader = settings.label_parties[0]
         self.rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
         self._positive = positive[self.rows]
-        self.every = max(1, steps_of(settings) // LOOKS)
+        self.interval = max(1, steps_of(settings) // POINTS)
 
     def due(self, step: int) -> bool:
         """Whether to look after this step."""
-        return step % self.every == 0
+        return step % self.interval == 0
 
-    def look(self, learner: Learner, sums: Summing) -> None:
+    def add_point(self, learner: Learner, sums: Summing) -> None:
         """All label parties in step: one more point of the curves."""
         f = None
         if len(self.rows):

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
-from vertikal.algorithms.kernel_machine.stochastic.round_robin import take_turns
-from vertikal.algorithms.kernel_machine.stochastic.steps import Learner, Rule
-from vertikal.algorithms.kernel_machine.stochastic.validation_curve import Watch
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, Rule
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import run_in_turn
+from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.party.party import Party
 from vertikal.solvers.feature_operator import FeatureOperator
 
@@ -28,27 +28,27 @@ def learn_stochastically(
     operator: FeatureOperator,
     rule: Rule,
     penalty: float,
-    watch: Watch | None = None,
+    curve: ValidationCurve | None = None,
     rows: Array | None = None,
 ) -> tuple[Shard, Array | None]:
     """This label party's shard after all steps, in turn or without waiting for one another.
 
-    ``watch`` follows the run on held-out rows, none by default. Of ``rows`` the first label party
+    ``curve`` follows the run on held-out rows, none by default. Of ``rows`` the first label party
     also gets the final f (rows, outputs).
     """
     settings = shard.settings
     learner = Learner(party, shard, operator, rule, penalty)
-    watch = watch or Watch(settings, _NO_ROWS, np.zeros(operator.rows, bool))
+    curve = curve or ValidationCurve(settings, _NO_ROWS, np.zeros(operator.rows, bool))
     rows = _NO_ROWS if rows is None else rows
     missing: tuple[str, ...] = ()
     if settings.asynchronous:
-        run = AsynchronousRun(party, learner, watch)
+        run = AsynchronousRun(party, learner, curve)
         run.run()
         f = run.close(rows)
         missing = run.missing
     else:
         sums = LabelSums(party, settings.label_parties)
-        take_turns(party, learner, sums, watch)
+        run_in_turn(party, learner, sums, curve)
         f = None
         if len(rows):
             f = sums.to(party.leader, learner.partial(operator.restricted(rows)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from vertikal import FDSKLClassifier, FDSKLRegressor
-from vertikal.algorithms.kernel_machine.stochastic.steps import Expansion
+from vertikal.algorithms.kernel_machine.stochastic.learner import Expansion
 from vertikal.errors import InputError
 
 GENERATOR = np.random.default_rng(0)

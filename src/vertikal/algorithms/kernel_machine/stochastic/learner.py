@@ -202,9 +202,9 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
     return float(newton * min(1.0, np.sqrt(settings.samples * settings.features) / 64))
 
 
-def blocks_of(settings: FdsklSettings, owner: str) -> list[slice]:
+def blocks_of(settings: FdsklSettings, label_party: str) -> list[slice]:
     """The blocks of a label party's directions, each used by one step."""
-    width = settings.widths()[owner]
+    width = settings.widths()[label_party]
     return [
         slice(start, min(start + settings.features, width))
         for start in range(0, width, settings.features)
@@ -215,7 +215,7 @@ def steps_of(settings: FdsklSettings) -> int:
     """Steps of the stochastic solver: as given, or enough for each direction once."""
     if settings.steps is not None:
         return settings.steps
-    return sum(len(blocks_of(settings, owner)) for owner in settings.label_parties)
+    return sum(len(blocks_of(settings, label_party)) for label_party in settings.label_parties)
 
 
 def _by_covariance(batch: FeatureOperator, columns: slice, change: Array) -> Array:
