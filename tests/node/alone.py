@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vertikal.node.approval import proposals
 from vertikal.node.approval.job_records import Record
-from vertikal.node.approval.proposals import Signed
+from vertikal.node.approval.proposals import SignedBytes
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.job_file import Job
 from vertikal.node.service import Service
@@ -24,9 +24,7 @@ def alone(root: Path, name: str = "bank") -> Iterator[tuple[Service, list[str]]]
     try:
         yield service, said
     finally:
-        service._control.stop()
-        service.links.stop()
-        service.home.close()
+        service.stop()
 
 
 def keys_of(root: Path, name: str) -> Credentials:
@@ -35,13 +33,13 @@ def keys_of(root: Path, name: str) -> Credentials:
     return FederationFile.load(folder / "federation.toml").credentials(identity)
 
 
-def proposal(root: Path, name: str = "credit") -> Signed:
+def proposal(root: Path, name: str = "credit") -> SignedBytes:
     """The lender's job, signed by it."""
     job = Job.load(root / "lender" / "credit.toml")
     return proposals.propose(name, job, "lender", 60, keys_of(root, "lender"))
 
 
-def kept(service: Service, signed: Signed) -> Record:
+def kept(service: Service, signed: SignedBytes) -> Record:
     """A proposal on the service's disk that it has not decided about."""
     record = service.book.add(signed, proposals.decode_proposal(signed))
     service.book.save(record)

@@ -35,7 +35,7 @@ class Trio:
         """Wait until everybody has heard everybody."""
         for name, service in self.services.items():
             others = [other for other in self.services if other != name]
-            until(lambda s=service, o=others: set(o) <= set(s.council.beats), f"{name} hears all")
+            until(lambda s=service, o=others: set(o) <= set(s.gossip.beats), f"{name} hears all")
 
     def stop(self, *names: str) -> None:
         for name in names or tuple(self.services):
@@ -43,7 +43,7 @@ class Trio:
 
     def submit(self) -> Record:
         job = Job.load(self.root / "lender" / "credit.toml")
-        return self["lender"].council.submit("credit", job)
+        return self["lender"].decisions.submit("credit", job)
 
     def record(self, name: str, digest: str) -> Record:
         """The job at this party, once it is there."""
@@ -54,7 +54,7 @@ class Trio:
 
     def approve(self, digest: str, *names: str) -> None:
         for name in names:
-            self[name].council.approve(self.record(name, digest).number)
+            self[name].decisions.approve(self.record(name, digest).number)
 
     def wait(self, name: str, digest: str, met: Callable[[Record], Any], what: str) -> Record:
         record = self.record(name, digest)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.node.alone import alone, kept, keys_of, proposal
+from tests.node.alone import alone, keys_of
 from tests.organisations import lay_out
 from vertikal.errors import InputError
+from vertikal.mesh.network_links import Link
 from vertikal.node.links.messages import Beat, pack
-from vertikal.node.runs.running_jobs import Run
+from vertikal.node.links.standing_links import CONTROL, HEAD, short_name
 
 
 @pytest.fixture
@@ -18,6 +19,12 @@ def bank(tmp_path):
         yield service, said
 
 
+def receive(service, message):
+    """Hand the service a control message of the lender, as its link does."""
+    head = HEAD.pack(CONTROL, bytes(8), short_name("lender"), short_name("bank"))
+    service.links.arrived(head + message, Link("lender", False))
+
+
 def test_no_message_ends_its_link(tmp_path, bank, monkeypatch):
     service, said = bank
     beat = pack("lender", "bank", Beat("1", 0.0), keys_of(tmp_path, "lender"))
@@ -25,28 +32,13 @@ def test_no_message_ends_its_link(tmp_path, bank, monkeypatch):
     def fails(*_):
         raise OverflowError("cannot convert")
 
-    monkeypatch.setattr(service.council, "heard", fails)
-    service._on_control("lender", beat)
+    monkeypatch.setattr(service.gossip, "hear", fails)
+    receive(service, beat)
     assert said == ["a message of lender was not taken in: OverflowError: cannot convert"]
 
     def refuses(*_):
         raise InputError("the log cannot be written")
 
     monkeypatch.setattr(service.home, "note_refusal", refuses)
-    service._on_control("lender", b"nonsense")
+    receive(service, b"nonsense")
     assert said[1:] == ["a message of lender was not taken in: the log cannot be written"]
-
-
-def test_a_run_that_cannot_be_started_is_not_running(tmp_path, bank, monkeypatch):
-    service, said = bank
-    record = kept(service, proposal(tmp_path))
-    record.attempt = 1
-
-    def start(self):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(Run, "start", start)
-    with pytest.raises(RuntimeError):
-        service._begin(record)
-    assert service.run_of(record) is None
-    assert said == ["job 1: run 1 begins"]

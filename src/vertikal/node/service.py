@@ -14,26 +14,27 @@ import msgspec
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import (
-    DiskFull,
     IdentityError,
     InputError,
     PeerStopped,
     VertikalError,
     WireError,
 )
-from vertikal.node.approval.decisions import Council
-from vertikal.node.approval.job_description import describe, summary
+from vertikal.node.approval.decisions import Decisions
+from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
+from vertikal.node.job_summary import summarise_job
+from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.link_speed import LinkMeter
-from vertikal.node.links.messages import Message, Probe, Serve, unpack
-from vertikal.node.links.peers import peers
+from vertikal.node.links.messages import Answered, Asked, Beat, Begin, Message, Probe, Serve, unpack
+from vertikal.node.links.peers import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
-from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
-from vertikal.node.runs.running_jobs import Run, all_checkpoints, is_passing
+from vertikal.node.runs.job_runs import JobRuns
+from vertikal.node.runs.leader import Leader
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
 
@@ -57,29 +58,33 @@ class Service:
         self.me = self.home.me
         self._terminal = say
         self.book = JobBook(self.home.store / "jobs", self.home.keys, self._say)
-        self._runs: dict[str, Run] = {}
-        self._news = threading.Event()
-        self.council = Council(
-            self.home, self.book, self._runs.__contains__, self._begin, self._say, self._news.set
-        )
+        self._wake = threading.Event()
+        """Set when the next beat shall come at once."""
         self.links = StandingLinks(
             self.me, self.home.federation, self.home.keys, self._on_control, self._on_presence
         )
-        self.council.links = self.links
-        self._meter = LinkMeter(self.council.tell)
+        self.runs = JobRuns(
+            self.home, self.book, self.links, self._stop_job, self._say, self._wake.set
+        )
+        self.gossip = Gossip(
+            self.home, self.book, self.links, self.runs.is_running, self._say, self._wake.set
+        )
+        self.decisions = Decisions(self.home, self.book, self.gossip, self.runs, self._say)
+        self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
+        self._meter = LinkMeter(self.gossip.tell)
         self._predictions: Predictions | None = None
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
         self._stopped = threading.Event()
-        self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
+        self._heart = threading.Thread(target=self._beat_on, name="beat", daemon=True)
 
     def start(self) -> None:
         self.home.log.record("started")
-        self._sweep()
+        self.runs.sweep()
         self.links.start()
         self._control.start()
         self._heart.start()
-        self.council.take_up()
+        self.decisions.automatic.begin_all()
         if self.home.file.http is not None:
             self._endpoint = Endpoint(self.home.file.http, self.home.folder, self.predict)
             self._endpoint.start()
@@ -89,18 +94,16 @@ class Service:
     def stop(self) -> None:
         """End all runs in good order; jobs go on when the service is started again."""
         self._stopped.set()
-        self._news.set()
+        self._wake.set()
         self._control.stop()
         if self._endpoint is not None:
             self._endpoint.stop()
-        runs = list(self._runs.values())
-        for run in runs:
-            run.end("its service was stopped")
+        self.runs.break_off()
         if self._predictions is not None:
             self._predictions.close()
-        for run in runs:
-            run.join(10.0)
-        self._heart.join(5.0)
+        self.runs.join()
+        if self._heart.is_alive():
+            self._heart.join(5.0)
         self.links.stop()
         self.home.log.record("stopped")
         self.home.close()
@@ -122,47 +125,50 @@ class Service:
         except TypeError as error:
             raise InputError(f"command {command!r}: {error}") from None
         answer = handler(**request)
-        self._news.set()
+        self._wake.set()
         return answer
 
     def _do_submit(self, name: str, job: dict[str, Any]) -> Any:
-        return summary(self, self.council.submit(name, _job(job)))
+        return self._summary(self.decisions.submit(name, _job(job)))
 
     def _do_list(self) -> Any:
-        return [summary(self, record) for record in self.book.all()]
+        return [self._summary(record) for record in self.book.all()]
 
     def _do_show(self, number: int) -> Any:
         record = self.book.numbered(number)
-        return {**summary(self, record), "text": describe(self, record)}
+        summary = self._summary(record)
+        return {**summary, "text": describe(self.home, record, summary["state"])}
 
     def _do_approve(self, number: int) -> Any:
-        return summary(self, self.council.approve(number))
+        return self._summary(self.decisions.approve(number))
 
     def _do_reject(self, number: int, words: str = "") -> Any:
-        return summary(self, self.council.reject(number, words))
+        return self._summary(self.decisions.reject(number, words))
 
     def _do_cancel(self, number: int, words: str = "") -> Any:
-        record = self.council.cancel(number, words)
-        run = self._runs.get(record.digest)
-        if run is not None:
-            run.end(f"{self.me} cancelled the job")
-        return summary(self, record)
+        record = self.decisions.cancel(number, words)
+        self.runs.end(record, f"{self.me} cancelled the job")
+        return self._summary(record)
+
+    def _summary(self, record: Record) -> dict[str, Any]:
+        run = self.runs.run_of(record)
+        return summarise_job(record, self.gossip, None if run is None else run.progress)
 
     def _do_peers(self) -> Any:
-        return peers(self)
+        return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)
 
     def _do_plan(self, job: dict[str, Any]) -> Any:
         from vertikal.node.runs.plan import Link, plan
 
         content = _job(job)
-        seen = self.council.look(content)
+        table = self.decisions.check_submission(content)
         links = {}
         for name in content.names:
             if name != self.me and self.links.is_up(name):
                 measured = self._meter.measure(name)
                 if measured is not None:
                     links[name] = Link(*measured)
-        return msgspec.to_builtins(plan(content, seen.rows, links))
+        return msgspec.to_builtins(plan(content, table.rows, links))
 
     def _do_predict(
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
@@ -228,14 +234,14 @@ class Service:
         return record
 
     def _check_there(self, record: Record) -> None:
-        missing = self.council.missing(record)
+        missing = self.gossip.missing(record)
         if missing:
             raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
 
     def _open_session(self, record: Record, session: str) -> None:
         for name in record.proposal.job.names:
             if name != self.me:
-                self.council.tell(name, Serve(record.digest, session))
+                self.gossip.tell(name, Serve(record.digest, session))
 
     def _on_serve(self, sender: str, message: Serve) -> None:
         """A leader opens a session: served if the job is done here and still allowed."""
@@ -244,71 +250,6 @@ class Service:
             self.home.note_refusal(sender, f"predictions with job {message.digest[:12]}")
             return
         self.predictions.serve(record, message.session)
-
-    def run_of(self, record: Record) -> Run | None:
-        """The run of a job that is under way here."""
-        return self._runs.get(record.digest)
-
-    # Runs.
-
-    def _begin(self, record: Record) -> None:
-        self.home.note("run begins", record.facts, f"attempt {record.attempt}")
-        self._say(f"job {record.number}: run {record.attempt} begins")
-        run = Run(self.home, self.links, record, self._ended)
-        self._runs[record.digest] = run
-        try:
-            run.start()
-        except BaseException:
-            # What does not run is not running, or it would never be begun again.
-            self._runs.pop(record.digest, None)
-            raise
-
-    def _ended(self, run: Run, error: BaseException | None) -> None:
-        record = run.record
-        try:
-            self._settle(record, error)
-        except VertikalError as failure:
-            self._mind_room(failure)
-            self._say(f"job {record.number}: {failure}")
-        finally:
-            self._runs.pop(record.digest, None)
-            self._sweep()
-            self._news.set()
-
-    def _sweep(self) -> None:
-        """Forget what was kept of jobs that have ended, one way or another."""
-        with self.book.lock:
-            going_on = {record.digest for record in self.book.all() if record.open}
-            for kept in all_checkpoints(self.home):
-                if not any(one.startswith(kept.folder.name) for one in (*going_on, *self._runs)):
-                    kept.clear()
-
-    def _settle(self, record: Record, error: BaseException | None) -> None:
-        seconds = time.time() - record.changed
-        if error is None:
-            with self.book.changing(record):
-                record.done, record.words = True, ""
-            self.home.note("done", record.facts)
-            self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
-            return
-        words = " ".join(str(error).split()) or type(error).__name__
-        if not isinstance(error, VertikalError):
-            words = f"{type(error).__name__}: {words}"
-        self._say(f"job {record.number}: run {record.attempt} broken off: {words}")
-        self._mind_room(error)
-        if not record.done:
-            record.words = words
-        self.home.note("run broken off", record.facts, words)
-        passing = is_passing(error) and record.proposal.job.on_loss == "wait"
-        if passing or self._stopped.is_set():
-            self.book.save(record)
-        else:
-            self.council.stop(record, peer_message(self.me, error), words)
-
-    def _mind_room(self, error: BaseException) -> None:
-        """After a write that found the disk full no run begins until there is room."""
-        if isinstance(error, DiskFull):
-            self.home.room.full = True
 
     # What comes over the links.
 
@@ -323,41 +264,53 @@ class Service:
         except Exception as error:
             # A full disk, most likely: the sender's next beats bring what was missed. Whatever it
             # is, no message may end the link that it came over.
-            self._mind_room(error)
+            self.home.mind_room(error)
             kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
             self._say(f"a message of {sender} was not taken in: {kind}{error}")
 
     def _take_in(self, sender: str, message: Message) -> None:
-        if isinstance(message, Serve):
-            self._on_serve(sender, message)
-        elif isinstance(message, Probe):
-            self._meter.heard(sender, message)
-        else:
-            self.council.heard(sender, message)
-            self._end_the_ended()
-
-    def _end_the_ended(self) -> None:
-        """Break off the runs of jobs that somebody ended."""
-        for run in list(self._runs.values()):
-            if run.record.final is not None:
-                run.end(f"the job was ended: {run.record.state(self.me)}")
+        match message:
+            case Beat():
+                self.gossip.hear(sender, message)
+            case Asked():
+                self.decisions.take_proposal(sender, message.proposal)
+            case Answered():
+                self.decisions.take_decision(sender, message.decision)
+            case Begin():
+                self.decisions.take_begin(sender, message.digest, message.attempt)
+            case Serve():
+                self._on_serve(sender, message)
+            case Probe():
+                self._meter.heard(sender, message)
+        self.runs.end_finished()
 
     def _on_presence(self, name: str, up: bool) -> None:
         self._say(f"{name} is {'connected' if up else 'not connected any more'}")
-        self._news.set()
+        self._wake.set()
 
-    def _beat(self) -> None:
+    def _stop_job(self, record: Record, public_reason: str, own_reason: str) -> None:
+        self.decisions.stop(record, public_reason, own_reason)
+
+    def beat(self) -> None:
+        """Tell the peers what this party knows, and begin what can begin."""
+        was_full = self.home.room.full
+        if self.home.has_room() and was_full:
+            self.decisions.automatic.begin_all()
+        self.gossip.beat()
+        self._leader.begin_ready()
+        if self._predictions is not None:
+            self._predictions.tidy()
+
+    def _beat_on(self) -> None:
         while not self._stopped.is_set():
-            self._news.wait(BEAT)
-            self._news.clear()
+            self._wake.wait(BEAT)
+            self._wake.clear()
             if not self._stopped.is_set():
                 try:
-                    self.council.beat()
-                    if self._predictions is not None:
-                        self._predictions.tidy()
+                    self.beat()
                 except Exception as error:
                     # Without beats a party is lost to the others: whatever it is, go on.
-                    self._mind_room(error)
+                    self.home.mind_room(error)
                     self._say(f"a beat failed: {type(error).__name__}: {error}")
                 self._stopped.wait(NAP)
 

@@ -35,7 +35,7 @@ def test_jobs_that_come_together_are_counted_one_by_one(root, monkeypatch):
     monkeypatch.setattr(decisions, "summarise_table", summarise_table)
     with alone(root) as (bank, _):
         records = [kept(bank, proposal(root, name)) for name in ("one", "two")]
-        consider = bank.council._considering.consider
+        consider = bank.decisions.automatic.consider
         threads = [threading.Thread(target=consider, args=(one,)) for one in records]
         for one in threads:
             one.start()
@@ -47,9 +47,9 @@ def test_jobs_that_come_together_are_counted_one_by_one(root, monkeypatch):
 def test_an_approval_by_rule_counts_after_the_job_was_ended(root):
     with alone(root) as (bank, _):
         first, second, third = (kept(bank, proposal(root, name)) for name in ("a", "b", "c"))
-        consider = bank.council._considering.consider
+        consider = bank.decisions.automatic.consider
         consider(first)
-        bank.council.cancel(first.number, "enough")
+        bank.decisions.cancel(first.number, "enough")
         assert first.verdict("bank") == "cancel"
         consider(second)
         assert second.verdict("bank") == ""
@@ -82,10 +82,10 @@ def test_what_a_full_disk_kept_from_being_decided_is_considered_when_there_is_ro
                 raise DiskFull("the disk of the store is full")
 
             patch.setattr(bank.book, "save", full)
-            bank.council._considering.consider(record)
+            bank.decisions.automatic.consider(record)
         assert said == ["job 1 could not be considered: the disk of the store is full"]
         assert record.verdict("bank") == ""
-        bank.council.beat()
+        bank.beat()
         until(lambda: record.verdict("bank") == "approve", "approved by rule", lambda: str(said))
 
 
@@ -96,7 +96,7 @@ def test_an_unforeseen_error_is_told_and_the_job_stays_open(root, monkeypatch):
     monkeypatch.setattr(decisions, "summarise_table", fails)
     with alone(root) as (bank, said):
         record = kept(bank, proposal(root))
-        bank.council._considering.consider(record)
+        bank.decisions.automatic.consider(record)
         assert said == ["job 1 could not be considered: MemoryError: no room"]
         assert record.state("bank") == "asks for your approval"
 
@@ -104,7 +104,7 @@ def test_an_unforeseen_error_is_told_and_the_job_stays_open(root, monkeypatch):
 def test_what_is_decided_is_not_considered_again(root):
     with alone(root) as (bank, _):
         record = kept(bank, proposal(root))
-        bank.council.reject(record.number, "no")
-        bank.council._considering.consider(record)
+        bank.decisions.reject(record.number, "no")
+        bank.decisions.automatic.consider(record)
         assert record.verdict("bank") == "reject"
         assert not record.by_rule

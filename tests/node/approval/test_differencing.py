@@ -12,7 +12,7 @@ from vertikal.errors import InputError
 from vertikal.node.approval import differencing
 from vertikal.node.approval.differencing import check_difference
 from vertikal.node.approval.job_records import Record
-from vertikal.node.approval.proposals import Proposal, Signed
+from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.storage.party_home import PartyHome
 
@@ -29,7 +29,7 @@ def home(tmp_path):
 
 def record_of(letter):
     job = Job(algorithm="fdskl", parties={"lender": Part("people", "y"), "bank": Part("people")})
-    signed = Signed(letter.encode(), b"")
+    signed = SignedBytes(letter.encode(), b"")
     return Record(1, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
 
 

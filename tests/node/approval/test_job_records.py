@@ -8,12 +8,14 @@ import pytest
 from tests.conformance.networks import credentials, identity
 from vertikal.node.approval import proposals
 from vertikal.node.approval.job_records import JobBook, Record
-from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, Signed
+from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
 from vertikal.secure.keys.credentials import Credentials
 from vertikal.secure.keys.identity import Identity
 
 NAMES = ("lender", "bank")
+PARTIES = (*NAMES, "shop")
+THREE = Job({"lender": Part("people", "default"), "bank": Part("people"), "shop": Part("people")})
 
 
 def a_job():
@@ -24,7 +26,7 @@ def a_job():
 
 
 def test_a_decision_that_comes_while_another_is_looked_for():
-    record = Record(1, Signed(b"", b""), Proposal("m", a_job(), "lender", 0.0, "1", 60, ""))
+    record = Record(1, SignedBytes(b"", b""), Proposal("m", a_job(), "lender", 0.0, "1", 60, ""))
 
     class Slow:
         """Read while another thread adds a decision."""
@@ -93,3 +95,46 @@ def test_a_damaged_file_is_named_and_left_aside(tmp_path, content):
     again.save(again.add(three[2], proposals.decode_proposal(three[2])))
     assert path.read_bytes() == content
     assert (tmp_path / "jobs" / "000003.job").exists()
+
+
+def test_a_book_comes_back_from_disk(tmp_path):
+    keys = {name: credentials(name, PARTIES) for name in PARTIES}
+    book = JobBook(tmp_path / "jobs", keys["bank"])
+    signed = proposals.propose("credit", THREE, "lender", 5, keys["lender"])
+    record = book.add(signed, proposals.read_proposal(signed, "bank", PARTIES, keys["bank"]))
+    for name in PARTIES:
+        made = proposals.decide(record.digest, name, APPROVE, "", keys[name])
+        assert record.add(made, proposals.read_decision(made, keys["bank"]))
+        # Once only.
+        assert not record.add(made, proposals.read_decision(made, keys["bank"]))
+    record.attempt, record.columns, record.table, record.settled = 2, ("u",), "t", True
+    book.save(record)
+    again = JobBook(tmp_path / "jobs", keys["bank"]).numbered(1)
+    assert again.approved_by_all
+    assert again.settled
+    assert (again.attempt, again.columns, again.table, again.digest) == (
+        2,
+        ("u",),
+        "t",
+        record.digest,
+    )
+    # A final decision replaces an approval, and no approval replaces it.
+    ended = proposals.decide(record.digest, "shop", "cancel", "", keys["shop"])
+    assert again.add(ended, proposals.read_decision(ended, keys["bank"]))
+    back = proposals.decide(record.digest, "shop", APPROVE, "", keys["shop"])
+    assert not again.add(back, proposals.read_decision(back, keys["bank"]))
+    assert again.state("bank") == "cancelled by shop"
+
+
+def test_a_forged_record_on_disk_is_not_believed(tmp_path):
+    keys = {name: credentials(name, PARTIES) for name in PARTIES}
+    book = JobBook(tmp_path / "jobs", keys["bank"])
+    signed = proposals.propose("credit", THREE, "lender", 5, keys["lender"])
+    record = book.add(signed, proposals.decode_proposal(signed))
+    forged = proposals.decide(record.digest, "shop", APPROVE, "", keys["bank"])
+    record.decisions["shop"] = (forged, msgspec.msgpack.decode(forged.raw, type=proposals.Decision))
+    book.save(record)
+    said = []
+    again = JobBook(tmp_path / "jobs", keys["bank"], said.append).numbered(1)
+    assert again.decisions == {}
+    assert "job 1: the decision of shop does not count any more" in said[0]

@@ -6,15 +6,19 @@ import msgspec
 import pytest
 
 from tests.conformance.networks import credentials
-from vertikal.errors import CertificateMismatch, InputError, WireError
-from vertikal.node.approval import proposals
-from vertikal.node.approval.job_records import JobBook
-from vertikal.node.approval.proposals import APPROVE, Signed
-from vertikal.node.config.job_file import Job, Part
-from vertikal.node.links.messages import Beat, Begin, pack, unpack
+from vertikal.errors import CertificateMismatch, WireError
+from vertikal.node.links.messages import (
+    MAX_PARTS,
+    Beat,
+    BeatAssembly,
+    Begin,
+    JobNews,
+    pack,
+    split_beat,
+    unpack,
+)
 
 NAMES = ("lender", "bank", "shop")
-JOB = Job({"lender": Part("people", "default"), "bank": Part("people"), "shop": Part("people")})
 
 
 @pytest.fixture(scope="module")
@@ -53,71 +57,55 @@ def test_nonsense_is_a_wire_error(keys):
             unpack("bank", "shop", raw, keys["shop"])
 
 
-def test_decisions_are_of_who_signed_them(keys):
-    signed = proposals.decide("digest", "bank", APPROVE, "w" * 1000, keys["bank"])
-    decision = proposals.read_decision(signed, keys["shop"])
-    assert (decision.party, decision.verdict, len(decision.words)) == ("bank", "approve", 300)
-    for raw in (
-        b"nonsense",
-        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="w" * 301)),
-        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\n\nWho learns what")),
-        msgspec.msgpack.encode(msgspec.structs.replace(decision, words="yes\x1b[8m")),
-        msgspec.msgpack.encode(msgspec.structs.replace(decision, verdict="x")),
-    ):
-        with pytest.raises(InputError, match="decision: "):
-            proposals.read_decision(Signed(raw, signed.signature), keys["shop"])
-    other = msgspec.msgpack.encode(msgspec.structs.replace(decision, verdict="cancel"))
-    with pytest.raises(CertificateMismatch):
-        proposals.read_decision(Signed(other, signed.signature), keys["shop"])
+def news(number, done=False):
+    return JobNews(f"{number:064}", 1, False, done, ("lender", "bank"), False, True)
 
 
-def test_own_words_can_always_be_read(keys):
-    signed = proposals.decide("digest", "bank", "reject", "not\ntoday\x1b[8m", keys["bank"])
-    assert proposals.read_decision(signed, keys["shop"]).words == "not today?[8m"
+def joined(parts, assembly=None, sender="bank"):
+    assembly = assembly or BeatAssembly()
+    return [assembly.add(sender, one) for one in parts]
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "x" * 65, ".hidden", "a b"])
-def test_a_model_is_named_like_a_folder(keys, name):
-    signed = proposals.propose(name, JOB, "lender", 5, keys["lender"])
-    with pytest.raises(InputError, match="name of the model must be"):
-        proposals.read_proposal(signed, "bank", NAMES, keys["bank"])
+@pytest.mark.parametrize("jobs", [0, 1, 10, 1000])
+def test_parts_make_the_beat_again(jobs):
+    beat = Beat("1", 7.0, tuple(news(number) for number in range(jobs)), True)
+    parts = split_beat(beat, 2000)
+    assert len(parts) == max(1, -(-jobs // (2000 // len(msgspec.msgpack.encode(news(0))))))
+    assert joined(parts) == [None] * (len(parts) - 1) + [beat]
 
 
-def test_a_book_comes_back_from_disk(keys, tmp_path):
-    book = JobBook(tmp_path / "jobs", keys["bank"])
-    signed = proposals.propose("credit", JOB, "lender", 5, keys["lender"])
-    record = book.add(signed, proposals.read_proposal(signed, "bank", NAMES, keys["bank"]))
-    for name in NAMES:
-        made = proposals.decide(record.digest, name, APPROVE, "", keys[name])
-        assert record.add(made, proposals.read_decision(made, keys["bank"]))
-        # Once only.
-        assert not record.add(made, proposals.read_decision(made, keys["bank"]))
-    record.attempt, record.columns, record.table = 2, ("u",), "t"
-    book.save(record)
-    again = JobBook(tmp_path / "jobs", keys["bank"]).numbered(1)
-    assert again.approved_by_all
-    assert (again.attempt, again.columns, again.table, again.digest) == (
-        2,
-        ("u",),
-        "t",
-        record.digest,
-    )
-    # A final decision replaces an approval, and no approval replaces it.
-    ended = proposals.decide(record.digest, "shop", "cancel", "", keys["shop"])
-    assert again.add(ended, proposals.read_decision(ended, keys["bank"]))
-    back = proposals.decide(record.digest, "shop", APPROVE, "", keys["shop"])
-    assert not again.add(back, proposals.read_decision(back, keys["bank"]))
-    assert again.state("bank") == "cancelled by shop"
+def test_a_beat_of_one_part_is_as_short_as_it_can_be():
+    (part,) = split_beat(Beat("1", 7.0))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(part)) == {
+        "type": "Beat",
+        "version": "1",
+        "time": 7.0,
+    }
 
 
-def test_a_forged_record_on_disk_is_not_believed(keys, tmp_path):
-    book = JobBook(tmp_path / "jobs", keys["bank"])
-    signed = proposals.propose("credit", JOB, "lender", 5, keys["lender"])
-    record = book.add(signed, proposals.decode_proposal(signed))
-    forged = proposals.decide(record.digest, "shop", APPROVE, "", keys["bank"])
-    record.decisions["shop"] = (forged, msgspec.msgpack.decode(forged.raw, type=proposals.Decision))
-    book.save(record)
-    said = []
-    again = JobBook(tmp_path / "jobs", keys["bank"], said.append).numbered(1)
-    assert again.decisions == {}
-    assert "job 1: the decision of shop does not count any more" in said[0]
+def test_open_jobs_come_before_those_that_are_done():
+    beat = Beat("1", 7.0, (news(1, done=True), news(2)))
+    assert [one.jobs[0].done for one in split_beat(beat, 1)] == [False, True]
+    assert len(split_beat(Beat("1", 7.0, tuple(map(news, range(MAX_PARTS + 5)))), 1)) == MAX_PARTS
+
+
+def test_parts_of_which_one_is_missing_are_dropped():
+    first, second, third = split_beat(Beat("1", 7.0, tuple(map(news, range(3)))), 1)
+    later = split_beat(Beat("1", 8.0, tuple(map(news, range(3)))), 1)
+    assert joined([first, third]) == [None, None]
+    assert joined([second, third]) == [None, None]
+    assert joined([first, second, later[2]]) == [None, None, None]
+    whole = joined([first, second, *later])[-1]
+    assert (whole.time, len(whole.jobs)) == (8.0, 3)
+
+
+def test_peers_do_not_get_into_one_anothers_way():
+    parts, assembly = split_beat(Beat("1", 7.0, tuple(map(news, range(2)))), 1), BeatAssembly()
+    assert joined(parts[:1], assembly, "bank") == [None]
+    assert joined(parts[:1], assembly, "shop") == [None]
+    assert len(joined(parts[1:], assembly, "bank")[0].jobs) == 2
+
+
+@pytest.mark.parametrize(("part", "parts"), [(0, 0), (1, 1), (-1, 1), (0, MAX_PARTS + 1)])
+def test_parts_that_cannot_be_are_left_out(part, parts):
+    assert BeatAssembly().add("bank", Beat("1", 7.0, (), False, part, parts)) is None

@@ -10,10 +10,12 @@ import pytest
 
 from tests.node.services import trio
 from tests.organisations import DEGRADED, RULE, lay_out, until, write_job
-from vertikal.errors import DeadlineExceeded, InputError, PeerStopped
+from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, PredictionRefused
+from vertikal.node.links.messages import Serve
+from vertikal.node.models.store import ModelStore
 from vertikal.node.predictions import model_cache, prediction
 from vertikal.node.predictions.keyed_lock import KeyedLock
-from vertikal.node.predictions.prediction import Session
+from vertikal.node.predictions.prediction import WAIT, Session
 from vertikal.node.storage.audit_log import read
 
 IDS = ("1001", "1002")
@@ -70,7 +72,7 @@ def test_predictions_go_on_while_the_model_is_trained_again(trained, monkeypatch
     trained.done(again.digest)
     assert lender._record_of("credit", None) is again
     # Without beats nobody takes the second job up again.
-    monkeypatch.setattr(lender.council, "beat", lambda: None)
+    monkeypatch.setattr(lender.gossip, "beat", lambda: None)
     again.done = False
     assert lender._record_of("credit", None) is first
     assert {one["status"] for one in lender.predict("credit", IDS, None, None)} == {"ok"}
@@ -188,3 +190,69 @@ def test_a_session_is_followed_by_another_after_many_requests(trained, monkeypat
     until(lambda: len(sent(bank)) == 2, "the bank has noted two sessions")
     monkeypatch.setattr(prediction, "LONGEST", 0.0)
     until(lambda: len(sent(lender)) == 3, "an old one is ended")
+
+
+def refused(world, words):
+    """Whether the bank has noted that it refused something with these words."""
+    log = world["bank"].home.store / "audit.log"
+    told = [line for line in read(log) if line.event == "refused"]
+    return any(words in str(line.facts["words"]) for line in told)
+
+
+def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
+    digest = world.submit().digest
+    world.done(digest)
+    world["shop"].gossip.tell("bank", Serve(digest, "predict/x"))
+    until(lambda: refused(world, f"predictions with job {digest[:12]}"), "not its leader")
+    world["lender"].gossip.tell("bank", Serve("f" * 64, "predict/x"))
+    until(lambda: refused(world, f"predictions with job {'f' * 12}"), "no such job")
+    assert world["bank"]._predictions is None
+
+
+def test_a_deleted_shard_ends_predictions_at_once_also_in_a_session(world):
+    """The store is another process's here as well: `vertikal model delete` beside the service."""
+    digest = world.submit().digest
+    world.done(digest)
+    lender, ids = world["lender"], ("1001", "1002")
+    assert {one["status"] for one in lender.predict("credit", ids, None, None)} == {"ok"}
+    ModelStore(world.root / "bank" / "store" / "models").delete("credit")
+    with pytest.raises(PredictionRefused, match=r"bank refused .*: bank has no model of this job"):
+        lender.predict("credit", ids, None, None)
+    # The same where the next request opens a session of its own.
+    lender.predictions._close(digest, "")
+    with pytest.raises(PeerStopped, match="bank has no model of this job"):
+        lender.predict("credit", ids, None, None)
+    assert "no model of this job" in str([*read(world.root / "bank" / "store" / "audit.log")])
+    ModelStore(world.root / "lender" / "store" / "models").delete("credit")
+    with pytest.raises(InputError, match="model 'credit' is not in this store"):
+        lender.predict("credit", ids, None, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('["open", "values"]', '["values"]', "disclosure 'open' is not allowed"),
+        ('who = ["lender"]', "who = []", "lender may not submit jobs"),
+        ('"balance", ', "", "offers no column 'balance'"),
+    ],
+)
+def test_predictions_end_with_the_policy_that_allowed_them(world, before, after, said):
+    if "balance" in before:
+        write_job(
+            world.root, directions=16, settings='disclosure = "open"', bank='columns = ["balance"]'
+        )
+    world.done(world.submit().digest)
+    lender, ids = world["lender"], ("1001", "1002")
+    assert {one["status"] for one in lender.predict("credit", ids, None, None)} == {"ok"}
+    world.stop("bank")
+    file = world.root / "bank" / "party.toml"
+    policy, rules = file.read_text().split("[[policy.standing]]")
+    assert before in policy
+    file.write_text(f"{policy.replace(before, after)}[[policy.standing]]{rules}")
+    world.start("bank")
+    world.connected()
+    began = time.monotonic()
+    with pytest.raises(PeerStopped, match=said):
+        lender.predict("credit", ids, None, None)
+    assert time.monotonic() - began < 0.5 * WAIT
+    until(lambda: refused(world, said), "noted")

@@ -17,9 +17,8 @@ from vertikal.algorithms.kernel_machine import values as hidden
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import InputError, PeerStopped
-from vertikal.node.approval import decisions
 from vertikal.node.models.store import ModelStore
-from vertikal.node.runs import party_run
+from vertikal.node.runs import leader, party_run
 from vertikal.node.runs.checkpoints import SECRET, Checkpoints
 from vertikal.node.storage.audit_log import read
 from vertikal.party.checkpoints import CheckpointedTally
@@ -34,7 +33,7 @@ SEAL = 'disclosure = "sealed"\n' + SEALED.format("square")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, quick_beats):
-    monkeypatch.setattr(decisions, "pause", lambda attempts: 0.1)
+    monkeypatch.setattr(leader, "pause", lambda attempts: 0.1)
 
 
 @pytest.fixture
@@ -171,7 +170,10 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
     """A leader that says it has nothing yet would get as many passes once more."""
     digest = world.submit().digest
     world.done(digest)
-    until(lambda: not any(world[name].run_of(world.record(name, digest)) for name in NAMES), "ends")
+    until(
+        lambda: not any(world[name].runs.run_of(world.record(name, digest)) for name in NAMES),
+        "ends",
+    )
     lender, bank = world["lender"], world["bank"]
     lender.models.delete("credit")
     record = world.record("lender", digest)

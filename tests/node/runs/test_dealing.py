@@ -117,7 +117,7 @@ def test_a_dealer_that_is_started_again(tmp_path, monkeypatch):
         def learn(bench, table, labels, preparation):
             if bench.home.me == "notary" and not broken:
                 broken.append(table.rows)
-                world["notary"].run_of(bench.record).end("taken away")
+                world["notary"].runs.run_of(bench.record).end("taken away")
             real(bench, table, labels, preparation)
 
         monkeypatch.setattr(party_run, "_learn", learn)
@@ -151,7 +151,7 @@ def test_what_is_refused(tmp_path):
                 assert said in record.final.words
                 continue
             with pytest.raises(InputError, match=said):
-                lender.council.submit("credit", Job.load(path))
+                lender.decisions.submit("credit", Job.load(path))
         path.write_text(good)
         digest = world.submit().digest
         record = world.record("notary", digest)

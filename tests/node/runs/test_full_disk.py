@@ -15,8 +15,8 @@ from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import DiskFull
 from vertikal.files import Room, is_full, private_folder
-from vertikal.node.approval import decisions
 from vertikal.node.models.store import ModelStore
+from vertikal.node.runs import leader
 from vertikal.node.runs.checkpoints import Checkpoints
 
 
@@ -47,7 +47,7 @@ def disk(monkeypatch, quick_beats):
     found = Disk()
     monkeypatch.setattr(os, "open", found.open)
     monkeypatch.setattr(os, "fsync", found.fsync)
-    monkeypatch.setattr(decisions, "pause", lambda attempts: 0.2)
+    monkeypatch.setattr(leader, "pause", lambda attempts: 0.2)
     return found
 
 
@@ -104,11 +104,11 @@ def test_a_model_that_finds_no_room(world, disk, monkeypatch, who, late):
     assert versions(world, who) == [1]
     attempt = record.attempt
     # While it is full no run is begun, and none is used up.
-    until(lambda: len(world.said[who]) > 0 and not world[who].run_of(record), "idle")
+    until(lambda: len(world.said[who]) > 0 and not world[who].runs.run_of(record), "idle")
     for _ in range(3):
-        beats = world["lender"].council.beats
-        seen = beats["bank"][0].time
-        until(lambda b=beats, s=seen: b["bank"][0].time > s + 0.3, "beats")
+        beats = world["lender"].gossip.beats
+        seen = beats["bank"].beat.time
+        until(lambda b=beats, s=seen: b["bank"].beat.time > s + 0.3, "beats")
     assert record.attempt == attempt
     disk.full = ""
     world.done(digest)
@@ -160,7 +160,7 @@ def test_a_full_disk_while_predicting_is_told_without_a_path(world, disk):
         lender.predict("credit", ("1000",), None, None)
     disk.full = ""
     until(lambda: not world["bank"].home.room.full, "room")
-    until(lambda: not lender.council.beats["bank"][0].full, "told")
+    until(lambda: not lender.gossip.beats["bank"].beat.full, "told")
     assert lender.predict("credit", ("1000",), None, None)[0]["status"] == "ok"
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
         assert world["bank"].book.numbered(1) is record
         disk.full = "bank/store/jobs"
         with pytest.raises(DiskFull, match=r"bank/store/jobs/\S+ was not written"):
-            world["bank"].council.approve(1)
+            world["bank"].decisions.approve(1)
         assert record.state("bank") == "asks for your approval"
         assert record.table == ""
         # Nor does it count what the others say before that is on its disk.

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from vertikal.errors import DiskFull, InputError, PeerVisibleError, VertikalError
+from vertikal.errors import InputError, PeerVisibleError, VertikalError
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.approval.policy import check_policy, standing_rule, used_features
 from vertikal.node.peer_message import peer_message
@@ -58,8 +58,7 @@ class AutomaticApproval:
                     self._weigh(record)
             except Exception as error:
                 # It stays open: its owner can decide, and a later start considers it again.
-                if isinstance(error, DiskFull):
-                    self._home.room.full = True
+                self._home.mind_room(error)
                 kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
                 self._say(f"job {record.number} could not be considered: {kind}{error}")
 

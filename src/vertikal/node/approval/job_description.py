@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.policy import objections, used_features
-from vertikal.node.approval.proposals import AHEAD
 from vertikal.node.printable import printable
-
-if TYPE_CHECKING:
-    from vertikal.node.service import Service
+from vertikal.node.storage.party_home import PartyHome
 
 _SPEED = 2e9
 """Multiplications a second that an estimate of minutes counts with."""
@@ -23,61 +19,13 @@ _ROUND = 0.02
 """Seconds that a round of messages takes it."""
 
 
-def summary(service: Service, record: Record) -> dict[str, Any]:
-    """One job as a line of a list and for programs."""
-    proposal, job = record.proposal, record.proposal.job
-    # A run ends a moment after its party is done.
-    run = None if record.done else service.run_of(record)
-    state = record.state(service.me)
-    waits = service.council.missing(record) if service.council.alive(record) else []
-    if run is not None:
-        state = "; ".join([f"running: {run.progress.stage}", *waits])
-    elif state == "approved by all" and waits:
-        state = "waits: " + "; ".join(waits)
-    elif record.open and record.leads(service.me):
-        state = "; ".join([state, *_clocks(service, record)])
-    progress = run.progress if run is not None else None
-    told = {
-        "number": record.number,
-        "digest": record.digest,
-        "name": proposal.name,
-        "from": proposal.submitter,
-        "algorithm": job.algorithm,
-        "state": state,
-        "open": service.council.alive(record),
-        "done": record.done,
-        "attempt": record.attempt,
-        "words": record.words or (record.final.words if record.final else ""),
-        "stage": progress.stage if progress else "",
-        "rows_done": progress.done if progress else 0,
-        "rows_total": progress.total if progress else None,
-        "note": progress.note if progress else "",
-        "waits_for": progress.waits_for if progress else "",
-        "bytes_in": progress.bytes_in if progress else 0,
-        "bytes_out": progress.bytes_out if progress else 0,
-    }
-    return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
-
-
-def _clocks(service: Service, record: Record) -> list[str]:
-    """Whose clock is so far behind that it refuses what this party submits."""
-    waiting = [name for name in record.proposal.job.names if not record.verdict(name)]
-    leads = {name: entry[2] for name, entry in service.council.beats.items() if name in waiting}
-    return [
-        f"the clock of {service.me} is {-lead:.0f} s ahead of that of {name}, which refuses it; "
-        "set them right, cancel this job and submit it again"
-        for name, lead in leads.items()
-        if lead < -AHEAD
-    ]
-
-
-def describe(service: Service, record: Record) -> str:
-    """All that an owner should know before it approves."""
-    proposal, job, me = record.proposal, record.proposal.job, service.me
+def describe(home: PartyHome, record: Record, state: str) -> str:
+    """Tell an owner all that it should know before it approves."""
+    proposal, job, me = record.proposal, record.proposal.job, home.me
     algorithm = algorithm_named(job.algorithm)
     messages = algorithm.messages(job.algorithm_settings())
     lines = [
-        f"Job {record.number} ({proposal.name}): {summary(service, record)['state']}",
+        f"Job {record.number} ({proposal.name}): {state}",
         f"  submitted by {proposal.submitter} on {_date(proposal.submitted)}, digest "
         f"{record.digest}",
         "",
@@ -89,11 +37,11 @@ def describe(service: Service, record: Record) -> str:
     ]
     if job.secret_seed is not None:
         lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
-    lines += ["", f"Your columns ({me})", *_columns(service, record)]
+    lines += ["", f"Your columns ({me})", *_columns(home, record)]
     lines += ["", "Who learns what"]
     lines += [f"  {one.what}: {one.learns}" for one in messages]
-    lines += _ids(service, record)
-    lines += ["", "What it costs, at most", *_cost(service, record)]
+    lines += _ids(home, record)
+    lines += ["", "What it costs, at most", *_cost(home, record)]
     lines += ["", "Decisions"]
     for name in job.names:
         entry = record.decisions.get(name)
@@ -108,10 +56,10 @@ def describe(service: Service, record: Record) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def _ids(service: Service, record: Record) -> list[str]:
+def _ids(home: PartyHome, record: Record) -> list[str]:
     job = record.proposal.job
-    most = service.home.policy.predictions_per_day
-    if job.bare_dealer == service.me:
+    most = home.policy.predictions_per_day
+    if job.bare_dealer == home.me:
         return [
             "  ids: you learn how many rows the others have in common, and no id",
             f"  predictions: {job.leader} may ask for predictions of ids; you learn how many, up "
@@ -122,19 +70,19 @@ def _ids(service: Service, record: Record) -> list[str]:
         f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
         f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
         "you have",
-        *_predictions(service, record),
+        *_predictions(home, record),
     ]
     if job.bare_dealer is not None:
         lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
     return lines
 
 
-def _predictions(service: Service, record: Record) -> list[str]:
+def _predictions(home: PartyHome, record: Record) -> list[str]:
     """Say what a prediction shows of the rows asked for."""
     job = record.proposal.job
     shows = algorithm_named(job.algorithm).prediction_shows(job.algorithm_settings())
     lines = [f"  each prediction: {shows}"]
-    if service.home.policy.degraded_predictions:
+    if home.policy.degraded_predictions:
         lines.append(
             "  degraded predictions: your policy allows them; of an id that only you have, this is "
             "about your row alone"
@@ -142,41 +90,41 @@ def _predictions(service: Service, record: Record) -> list[str]:
     return lines
 
 
-def _columns(service: Service, record: Record) -> list[str]:
+def _columns(home: PartyHome, record: Record) -> list[str]:
     job = record.proposal.job
-    part = job.parties[service.me]
+    part = job.parties[home.me]
     if part.table is None:
         dealer = algorithm_named(job.algorithm).dealer(job.algorithm_settings())
         names = ", ".join(dealer.receivers) if dealer else "nobody"
         return [
             f"  none: you are the dealer, and send random masks to {names}",
-            *(f"  against your policy: {words}" for words in objections_of(service, record)),
+            *(f"  against your policy: {words}" for words in objections_of(home, record)),
         ]
     try:
-        columns = record.columns or used_features(service.home.file, record.proposal)
+        columns = record.columns or used_features(home.file, record.proposal)
     except InputError as error:
         return [f"  {error}"]
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
     if part.label:
         lines.append(f"  {part.label} as the label")
-    lines += [f"  against your policy: {words}" for words in objections_of(service, record)]
+    lines += [f"  against your policy: {words}" for words in objections_of(home, record)]
     return lines
 
 
-def objections_of(service: Service, record: Record) -> list[str]:
-    return objections(service.home.file, record.proposal) if not record.done else []
+def objections_of(home: PartyHome, record: Record) -> list[str]:
+    return objections(home.file, record.proposal) if not record.done else []
 
 
-def _cost(service: Service, record: Record) -> list[str]:
+def _cost(home: PartyHome, record: Record) -> list[str]:
     proposal, job = record.proposal, record.proposal.job
     width = max(1, len(record.columns) or 10)
     cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), proposal.rows, width)
-    sent = cost.bytes_sent.get(service.me, 0)
+    sent = cost.bytes_sent.get(home.me, 0)
     most = max(cost.bytes_sent.values())
     seconds = cost.multiplications / _SPEED + most / _BANDWIDTH + cost.rounds * _ROUND
     return [
         f"  {proposal.rows:,} rows at most (those of {proposal.submitter}), {cost.rounds} rounds",
-        f"  you send about {sent / 1e6:,.1f} MB, and hold {cost.memory[service.me] / 1e6:,.0f} MB",
+        f"  you send about {sent / 1e6:,.1f} MB, and hold {cost.memory[home.me] / 1e6:,.0f} MB",
         f"  about {max(1, round(seconds / 60))} min at 100 Mb/s",
     ]
 

@@ -25,7 +25,7 @@ from vertikal.node.approval.proposals import (
     Decision,
     Keys,
     Proposal,
-    Signed,
+    SignedBytes,
     decode_proposal,
     read_decision,
 )
@@ -38,8 +38,8 @@ _SAID = {REJECT: "rejected", CANCEL: "cancelled"}
 
 class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
-    proposal: Signed
-    decisions: dict[str, Signed]
+    proposal: SignedBytes
+    decisions: dict[str, SignedBytes]
     attempt: int
     done: bool
     words: str
@@ -55,9 +55,9 @@ class Record:
     """One job at this party."""
 
     number: int
-    signed: Signed
+    signed: SignedBytes
     proposal: Proposal
-    decisions: dict[str, tuple[Signed, Decision]] = field(default_factory=dict)
+    decisions: dict[str, tuple[SignedBytes, Decision]] = field(default_factory=dict)
     attempt: int = 0
     """Runs begun so far; a run is never begun twice."""
     done: bool = False
@@ -135,7 +135,7 @@ class Record:
             return False
         return not (self.done and decision.verdict in FINAL)
 
-    def add(self, signed: Signed, decision: Decision) -> bool:
+    def add(self, signed: SignedBytes, decision: Decision) -> bool:
         """Take a decision in, if it is news; whether it was."""
         news = self.is_news(decision)
         if news:
@@ -176,7 +176,7 @@ class JobBook:
                 return record
         raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
 
-    def add(self, signed: Signed, proposal: Proposal) -> Record:
+    def add(self, signed: SignedBytes, proposal: Proposal) -> Record:
         """A new record with the next number; not saved before the first `changing` of it."""
         with self.lock:
             numbers = (record.number for record in self._records.values())

@@ -54,6 +54,12 @@ def check_policy(file: PartyFile, proposal: Proposal) -> None:
         raise PeerVisibleError(objection)
 
 
+def check_attempt(file: PartyFile, attempt: int) -> None:
+    """Refuse a run of a job beyond those that the policy allows: each shows what a run shows."""
+    if attempt > file.policy.most_attempts:
+        raise PeerVisibleError(f"{file.name} takes part in no more runs of this job")
+
+
 def objections(file: PartyFile, proposal: Proposal) -> list[str]:
     """Why this party must not take part, in words for the one who asks; empty if it may."""
     policy, job = file.policy, proposal.job

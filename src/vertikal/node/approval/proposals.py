@@ -27,6 +27,8 @@ FINAL = (REJECT, CANCEL, STOP)
 MAX_WORDS = 300
 AHEAD = 300.0
 """Seconds that another party's clock may be ahead of this one's."""
+MAX_PROPOSAL = 252 << 10
+"""Bytes of a proposal, so that a control message holds it with names and signatures."""
 OLDEST = 30 * 86400.0
 """Seconds after which a proposal is too old to be taken up."""
 
@@ -66,7 +68,7 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     words: str = ""
 
 
-class Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SignedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes and the signature over them, kept and passed on as they came."""
 
     raw: bytes
@@ -81,14 +83,19 @@ _read_proposal = msgpack_reader(Proposal)
 _read_decision = msgpack_reader(Decision)
 
 
-def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> Signed:
+def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> SignedBytes:
     """This party's proposal, signed."""
     proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
     raw = msgspec.msgpack.encode(proposal)
-    return Signed(raw, keys.sign(_PROPOSAL + raw))
+    if len(raw) > MAX_PROPOSAL:
+        raise InputError(
+            f"job: it would take {len(raw)} bytes to send, at most {MAX_PROPOSAL} are allowed; a "
+            "party whose columns are not listed brings all that it offers"
+        )
+    return SignedBytes(raw, keys.sign(_PROPOSAL + raw))
 
 
-def read_proposal(signed: Signed, me: str, members: Collection[str], keys: Keys) -> Proposal:
+def read_proposal(signed: SignedBytes, me: str, members: Collection[str], keys: Keys) -> Proposal:
     """A proposal, if it is one and its submitter signed it and may have; an error otherwise.
 
     ``members`` are the parties of the federation: nobody else may take part.
@@ -125,7 +132,7 @@ def check_name(name: str) -> None:
         )
 
 
-def decode_proposal(signed: Signed) -> Proposal:
+def decode_proposal(signed: SignedBytes) -> Proposal:
     """What stands in a proposal, believed or not."""
     try:
         return _read_proposal(signed.raw)
@@ -147,14 +154,14 @@ def check_age(proposal: Proposal, me: str) -> None:
         )
 
 
-def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> Signed:
+def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> SignedBytes:
     """This party's decision, signed."""
     decision = Decision(digest, me, verdict, time.time(), printable(words)[:MAX_WORDS])
     raw = msgspec.msgpack.encode(decision)
-    return Signed(raw, keys.sign(_DECISION + raw))
+    return SignedBytes(raw, keys.sign(_DECISION + raw))
 
 
-def read_decision(signed: Signed, keys: Keys) -> Decision:
+def read_decision(signed: SignedBytes, keys: Keys) -> Decision:
     """A decision, if the party that it names signed it."""
     try:
         decision = _read_decision(signed.raw)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from vertikal.errors import WireError
-from vertikal.node.approval.proposals import Keys, Signed
+from vertikal.node.approval.proposals import Keys, SignedBytes
 from vertikal.records import msgpack_reader
 
 _PREFIX = b"vertikal message\0"
+MAX_NEWS = 192 << 10
+"""Bytes of news in one part of a beat: well below what a control message may have."""
+MAX_PARTS = 64
 
 
 class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -48,13 +51,13 @@ class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, om
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """A proposal."""
 
-    proposal: Signed
+    proposal: SignedBytes
 
 
 class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """A decision, my own or one that I was told."""
 
-    decision: Signed
+    decision: SignedBytes
 
 
 class Begin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
@@ -116,3 +119,44 @@ def unpack(sender: str, me: str, packed: bytes, keys: Keys) -> Message:
         )
     keys.verify(sender, _PREFIX + parcel.raw, parcel.signature)
     return envelope.message
+
+
+def split_beat(beat: Beat, most: int = MAX_NEWS) -> list[Beat]:
+    """Split a beat into as many parts as its news need, mostly one."""
+    pieces: list[list[JobNews]] = [[]]
+    size = 0
+    # Beyond the last part jobs that are done wait until others are settled.
+    for one in sorted(beat.jobs, key=lambda one: one.done):
+        length = len(msgspec.msgpack.encode(one))
+        if size + length > most and pieces[-1]:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(one)
+        size += length
+    pieces = pieces[:MAX_PARTS]
+    return [
+        Beat(beat.version, beat.time, tuple(piece), beat.full, part, len(pieces))
+        for part, piece in enumerate(pieces)
+    ]
+
+
+class BeatAssembly:
+    """Puts the parts of each peer's beats together again."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Beat]] = {}
+
+    def add(self, sender: str, part: Beat) -> Beat | None:
+        """Take a part; returns the whole beat with its last part, unless one before was lost."""
+        before = self._parts.pop(sender, []) if part.part else []
+        if part.part != len(before) or not part.part < part.parts <= MAX_PARTS:
+            return None
+        if any((one.time, one.parts) != (part.time, part.parts) for one in before):
+            return None
+        parts = [*before, part]
+        if len(parts) < part.parts:
+            self._parts[sender] = parts
+            return None
+        self._parts.pop(sender, None)
+        jobs = tuple(job for one in parts for job in one.jobs)
+        return Beat(part.version, part.time, jobs, part.full)

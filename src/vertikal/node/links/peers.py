@@ -1,32 +1,35 @@
-"""How the other parties of a federation stand: name, key, address, version and clock."""
+"""The other parties of a federation as an owner sees them: key, address, version, clock, faults."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from vertikal.errors import VertikalError
 from vertikal.node.approval.proposals import AHEAD
+from vertikal.node.config.federation_file import FederationFile, Member
+from vertikal.node.links.gossip import LastBeat
+from vertikal.node.links.standing_links import Presence
 from vertikal.node.printable import printable
 from vertikal.secure.keys.identity import Certificate
 from vertikal.version import __version__
-
-if TYPE_CHECKING:
-    from vertikal.node.service import Service
 
 _REMARKABLE = 2.0
 """Seconds between two clocks that are worth a remark."""
 
 
-def peers(service: Service) -> list[dict[str, Any]]:
-    """One record per other party; ``faults`` says what does not fit, in words."""
-    return [_peer(service, name) for name in service.links.presence()]
+def describe_peers(
+    federation: FederationFile, presence: Mapping[str, Presence], beats: Mapping[str, LastBeat]
+) -> list[dict[str, Any]]:
+    """Describe each other party by plain values; ``faults`` names all that does not fit."""
+    return [
+        _describe(federation.member(name), presence[name], beats.get(name)) for name in presence
+    ]
 
 
-def _peer(service: Service, name: str) -> dict[str, Any]:
-    member = service.home.federation.member(name)
-    presence = service.links.presence()[name]
-    beat = service.council.beats.get(name)
+def _describe(member: Member, presence: Presence, last: LastBeat | None) -> dict[str, Any]:
+    name = member.name
     faults = []
     try:
         Certificate.parse(member.certificate.strip().encode()).check_time()
@@ -36,12 +39,12 @@ def _peer(service: Service, name: str) -> dict[str, Any]:
         since = f" for {time.monotonic() - presence.changed:.0f} s" if presence.changed else ""
         faults.append(f"address: {name} is not connected{since}. {presence.fault}".rstrip())
     version, clock = "", "?"
-    if presence.up and beat is not None:
-        version = beat[0].version
-        clock = _clock(beat[2])
+    if presence.up and last is not None:
+        version = last.beat.version
+        clock = _clock(last.clock_lead)
         if version != __version__:
             faults.append(f"version: {name} runs {version}, this party {__version__}")
-        if abs(beat[2]) > AHEAD:
+        if abs(last.clock_lead) > AHEAD:
             faults.append(f"clock: that of {name} is {clock}; its jobs are refused")
     elif presence.up:
         faults.append(f"version: {name} has not said anything yet; wait a second")
@@ -57,7 +60,7 @@ def _peer(service: Service, name: str) -> dict[str, Any]:
 
 
 def _clock(lead: float) -> str:
-    """A clock's lead in words; what is within the time of a message counts as nothing."""
+    """Say how far a clock is ahead; a difference that a message's way explains counts as none."""
     if abs(lead) < _REMARKABLE:
         return "fits"
     return f"{abs(lead):.0f} s {'ahead' if lead > 0 else 'behind'}"

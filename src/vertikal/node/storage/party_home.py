@@ -100,6 +100,11 @@ class PartyHome:
             self.room.full = True
         return not self.room.full
 
+    def mind_room(self, error: BaseException) -> None:
+        """After a write that found the disk full, let no run begin until there is room."""
+        if isinstance(error, DiskFull):
+            self.room.full = True
+
     def note_refusal(self, sender: str, words: str) -> None:
         """Write to the audit log what somebody asked for and did not get."""
         self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])

@@ -1,0 +1,63 @@
+"""One job as a line of a list: its decisions, its run, and the parties that it waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.proposals import AHEAD
+from vertikal.node.links.gossip import Gossip
+from vertikal.node.printable import printable
+from vertikal.node.runs.progress import Progress
+
+
+def summarise_job(record: Record, gossip: Gossip, progress: Progress | None) -> dict[str, Any]:
+    """Describe a job by plain values, for lists and programs; ``progress`` is that of its run."""
+    proposal, job = record.proposal, record.proposal.job
+    if record.done:
+        # A run ends a moment after its party is done.
+        progress = None
+    told = {
+        "number": record.number,
+        "digest": record.digest,
+        "name": proposal.name,
+        "from": proposal.submitter,
+        "algorithm": job.algorithm,
+        "state": _state(record, gossip, progress),
+        "open": gossip.is_alive(record),
+        "done": record.done,
+        "attempt": record.attempt,
+        "words": record.words or (record.final.words if record.final else ""),
+        "stage": progress.stage if progress else "",
+        "rows_done": progress.done if progress else 0,
+        "rows_total": progress.total if progress else None,
+        "note": progress.note if progress else "",
+        "waits_for": progress.waits_for if progress else "",
+        "bytes_in": progress.bytes_in if progress else 0,
+        "bytes_out": progress.bytes_out if progress else 0,
+    }
+    return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
+
+
+def _state(record: Record, gossip: Gossip, progress: Progress | None) -> str:
+    state = record.state(gossip.me)
+    missing = gossip.missing(record) if gossip.is_alive(record) else []
+    if progress is not None:
+        return "; ".join([f"running: {progress.stage}", *missing])
+    if state == "approved by all" and missing:
+        return "waits: " + "; ".join(missing)
+    if record.open and record.leads(gossip.me):
+        return "; ".join([state, *_late_clocks(record, gossip)])
+    return state
+
+
+def _late_clocks(record: Record, gossip: Gossip) -> list[str]:
+    """Name the undecided parties whose clocks are so far behind that they refuse this job."""
+    undecided = [name for name in record.proposal.job.names if not record.verdict(name)]
+    leads = {name: last.clock_lead for name, last in gossip.beats.items() if name in undecided}
+    return [
+        f"the clock of {gossip.me} is {-lead:.0f} s ahead of that of {name}, which refuses it; "
+        "set them right, cancel this job and submit it again"
+        for name, lead in leads.items()
+        if lead < -AHEAD
+    ]
