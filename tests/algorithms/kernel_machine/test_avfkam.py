@@ -115,7 +115,7 @@ def test_in_turns_the_model_is_the_same_on_every_mesh(factory):
 def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
     weights = np.where(np.arange(ROWS) % 5 == 0, 0.0, 1.0 + np.arange(ROWS) % 3)
     labels = Labels(LABELS.targets, weights)
-    rule = PairUpdate(Party, settings_of(samples=500), labels, PAIR_LOSSES["square"])
+    rule = PairUpdate(settings_of(samples=500), labels, PAIR_LOSSES["square"])
     rows = rule.draw(bytes(32))
     assert Y[rows[:500]].all()
     assert not Y[rows[500:]].any()
@@ -125,12 +125,12 @@ def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
 
 @pytest.mark.parametrize("name", sorted(PAIR_LOSSES))
 def test_the_slopes_of_a_batch_against_finite_differences(name):
-    rule = PairUpdate(Party, settings_of(samples=8), LABELS, PAIR_LOSSES[name])
+    rule = PairUpdate(settings_of(samples=8), LABELS, PAIR_LOSSES[name])
     rows = rule.draw(bytes(32))
     f, h = GENERATOR.normal(size=(16, 1)), 1e-6
     slopes = rule.slopes(f, rows)
     for i in range(16):
         step = np.zeros_like(f)
         step[i] = h
-        slope = (rule.value(f + step, rows) - rule.value(f - step, rows)) / (2 * h)
+        slope = (rule.mean_loss(f + step, rows) - rule.mean_loss(f - step, rows)) / (2 * h)
         assert slopes[i, 0] == pytest.approx(slope, rel=1e-4, abs=1e-6)

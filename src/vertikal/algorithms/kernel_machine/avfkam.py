@@ -1,11 +1,14 @@
 """AVFKAM: asynchronous vertical federated kernelised AUC maximisation (Zhang et al., KDD 2024).
 
-`train` is the program; every party runs it. The preprocessing of Appendix C is `preparation`, the
-iterations of Algorithm 1 are in `asynchronous` (AVFKAM) and `turns` (VFKAM, its synchronous twin;
-with one party TSAM), Algorithm 2 is `Learner.partial`. Prediction is that of FDSKL.
+`train` is the program that every party runs. AVFKAM's own part is here: `PairUpdate`, the update of
+the coefficients by pairs of rows; the problem over all pairs for the exact solver; and the
+calibration. A pairwise loss knows no threshold, so part of the rows is held out of the training,
+and on these f is turned into log-odds.
 
-A pairwise loss knows no threshold: part of the rows is held out of the training, and on them f is
-turned into log-odds.
+The loop of Algorithm 1 around the update is in `stochastic.asynchronous`; in
+`stochastic.round_robin` it is VFKAM, the synchronous twin, and with one label party TSAM.
+Algorithm 2 is `Learner.partial` in `stochastic.learner`, Algorithm 3 (Appendix C) is
+`features.learn_on_features`. Prediction is FDSKL's.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from vertikal.algorithms.kernel_machine.features import begin, learn_on_features
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.shard import Shard
-from vertikal.algorithms.kernel_machine.stochastic.learner import Rule
+from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule
 from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import (
     MOST_ROWS,
@@ -45,7 +48,7 @@ FEWEST_HELD = 10
 
 
 def train(party: Party, settings: AvfkamSettings) -> Shard:
-    """The training program: returns this party's shard."""
+    """Train at this party and return its shard."""
     if settings.seals:
         return _train_sealed(party, settings)
 
@@ -53,14 +56,14 @@ def train(party: Party, settings: AvfkamSettings) -> Shard:
         check_classes(party.name, labels)
         held = held_out(labels, settings)
         kept = Labels(labels.targets, np.where(held, 0.0, labels.weights))
-        by = _train_exact if settings.solver == "exact" else _train_dsg
+        by = _train_exact if settings.solver == "exact" else _train_stochastically
         return by(party, shard, settings, operator, labels, kept)
 
     return learn_on_features(party, settings, learn)
 
 
 def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
-    """The pairwise square loss on shares. Nothing is opened, so nothing is calibrated either."""
+    """Fit the pairwise square loss on shares; nothing is opened, so nothing is calibrated."""
     labels = party.labels
     if labels is not None:
         check_classes(party.name, labels)
@@ -84,10 +87,10 @@ def check_classes(party: str, labels: Labels) -> None:
 
 
 def held_out(labels: Labels, settings: AvfkamSettings) -> Array:
-    """Which rows no step and no solver uses, (rows,) bool: the same share of either class.
+    """Choose rows that training leaves out, (rows,) bool: the same share of either class.
 
-    Drawn by the public seed, so that all label parties leave out the same. None are where a class
-    would have too few of them to fit a curve to.
+    They are drawn by the public seed, so that all label parties leave out the same ones. None are
+    left out if one class would have fewer than `FEWEST_HELD` of them, too few to calibrate on.
     """
     generator = np.random.default_rng(settings.seed)
     held = np.zeros(len(labels.weights), bool)
@@ -101,7 +104,7 @@ def held_out(labels: Labels, settings: AvfkamSettings) -> Array:
 
 
 def penalty_of(settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> float:
-    """λ, as given, or half the loss's curvature over the (weighted) rows of the smaller class."""
+    """Return λ: as given, or half the loss's curvature over the weight of the smaller class."""
     if settings.alpha != "auto":
         return settings.alpha
     positive = labels.targets[:, 0] > 0
@@ -117,7 +120,7 @@ def _train_exact(
     labels: Labels,
     kept: Labels,
 ) -> Shard:
-    """AVFKAM's problem on the drawn features, over all pairs, to tolerance."""
+    """Solve AVFKAM's problem on the drawn features, over all pairs, to tolerance."""
     loss = pair_loss_named(settings.loss)
     positive = labels.targets[:, 0] > 0
     objective = PairObjective(
@@ -130,7 +133,7 @@ def _train_exact(
     return _calibrated(shard, settings, solution.predictions[rows, 0], rows, labels)
 
 
-def _train_dsg(
+def _train_stochastically(
     party: Party,
     shard: Shard,
     settings: AvfkamSettings,
@@ -138,20 +141,20 @@ def _train_dsg(
     labels: Labels,
     kept: Labels,
 ) -> Shard:
-    """Triply stochastic gradients, by the schedule of the settings; the leader calibrates f."""
+    """Take the steps of Algorithm 1, by the schedule of the settings; the leader calibrates f."""
     loss = pair_loss_named(settings.loss)
-    rule = PairUpdate(party, settings, kept, loss)
+    update = PairUpdate(settings, kept, loss)
     held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
     curve = ValidationCurve(settings, held, labels.targets[:, 0] > 0)
     rows = rows_to_calibrate(labels, kept)
     rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
     penalty = penalty_of(settings, kept, loss)
-    shard, f = learn_stochastically(party, shard, operator, rule, penalty, curve, rows)
+    shard, f = learn_stochastically(party, shard, operator, update, penalty, curve, rows)
     return shard if f is None else _calibrated(shard, settings, f[:, 0], rows, labels)
 
 
 def rows_to_calibrate(labels: Labels, kept: Labels) -> Array:
-    """The held-out rows, or all of them where none are."""
+    """Return the held-out rows, or all rows if none are held out."""
     held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
     return held if len(held) else np.flatnonzero(labels.weights > 0)
 
@@ -159,25 +162,28 @@ def rows_to_calibrate(labels: Labels, kept: Labels) -> Array:
 def _calibrated(
     shard: Shard, settings: AvfkamSettings, f: Array, rows: Array, labels: Labels
 ) -> Shard:
-    """With slope and intercept that turn f into log-odds, and the threshold on these."""
+    """Add the slope and intercept that turn f into log-odds, and the threshold on these."""
     positive, weights = labels.targets[rows, 0] > 0, labels.weights[rows]
     slope, intercept = fit_log_odds(f, positive, weights)
     cut = threshold_of(settings.threshold, slope * f + intercept, positive, weights)
     return replace(shard, unit=np.array([slope]), constant=np.array([intercept]), threshold=cut)
 
 
-class PairUpdate(Rule):
-    """AVFKAM Algorithm 1, line 2: pairs of a positive and a negative row, drawn at random.
+class PairUpdate(UpdateRule):
+    """AVFKAM's update by pairs of a positive row x⁺ and a negative row x⁻.
 
-    A batch holds the positive rows of its pairs first, then the negative ones.
+    It is AVFKAM Algorithm 1 without its loop; i are the directions of this step, j those before:
+
+        line 2, `draw`:           pick pairs (x⁺, x⁻) at random
+        line 4, `gradient`:       α_i ← −γ·[l'₁(f(x⁺), f(x⁻))·φ_i(x⁺) + l'₂(f(x⁺), f(x⁻))·φ_i(x⁻)]
+        line 5, `Learner.decay`:  α_j ← (1 − γλ)·α_j
+
+    In a batch the positive rows of all pairs stand first, then the negative ones.
     """
 
-    def __init__(
-        self, party: Party, settings: AvfkamSettings, labels: Labels, loss: PairLoss
-    ) -> None:
+    def __init__(self, settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> None:
         # A pair moves along φ(x⁺) − φ(x⁻), whose square is up to twice that of one feature vector.
         self.curvature_bound = 2 * loss.curvature_bound
-        self._party = party
         self._pairs = settings.samples
         self._loss = loss
         used, positive = labels.weights > 0, labels.targets[:, 0] > 0
@@ -196,15 +202,19 @@ class PairUpdate(Rule):
             ]
         )
 
+    def gradient(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
+        """AVFKAM eq. (6): Σ l'₁·φ(x⁺) + l'₂·φ(x⁻), a mean over the pairs of the batch."""
+        return batch.adjoint(self.slopes(f, rows), columns=columns)
+
     def slopes(self, f: Array, rows: Array) -> Array:
-        """AVFKAM Algorithm 1, line 4: l'₁ at the positive rows and l'₂ at the negative ones."""
+        """Return l'₁ at the positive rows and l'₂ at the negative ones, over all pairs."""
         first, second = self._loss.derivatives(f[: self._pairs], f[self._pairs :])
         return np.concatenate((first, second)) * self._weights(rows) / self._pairs
 
-    def value(self, f: Array, rows: Array) -> float:
+    def mean_loss(self, f: Array, rows: Array) -> float:
         return float(self._loss.value(f[: self._pairs], f[self._pairs :]).mean())
 
     def _weights(self, rows: Array) -> Array:
-        """Of each pair the product of its rows' weights, one on average; twice, as the rows."""
+        """Return the product of weights of each pair (2·pairs, 1): one on average, given twice."""
         pairs = self._importance[rows[: self._pairs]] * self._importance[rows[self._pairs :]]
         return np.concatenate((pairs, pairs))[:, None]

@@ -1,9 +1,12 @@
 """FDSKL: federated doubly stochastic kernel learning (Gu, Dang, Li, Huang, KDD 2020).
 
-`train` and `predict` are the programs; every party runs them. Where the paper sums phases in each
-iteration, they are summed once for all rows (`preparation`), since they never change; the
-iterations of Algorithm 1 then run at the label parties (`turns`, or `asynchronous` where nobody
-waits), and only partial predictions travel between these.
+`train` and `predict` are the programs that every party runs. `RowUpdate` is the update of
+Algorithm 1; the loop around it is `stochastic.round_robin`, or `stochastic.asynchronous` where no
+label party waits for another. Algorithm 2 is `Learner.partial` in `stochastic.learner`. Algorithm
+3, the masked sum over two trees, is `secure.sums.two_trees`.
+
+The paper sums phases in each iteration. They never change, so here `features` has them summed once,
+by Algorithm 3 or with pads, and after that only partial predictions travel, between label parties.
 
 Coefficients are those of features φ/√D, whose inner products approximate the kernel; the paper's
 α_i is a coefficient here divided by √D.
@@ -24,7 +27,7 @@ from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
-from vertikal.algorithms.kernel_machine.stochastic.learner import Rule
+from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule
 from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
 from vertikal.algorithms.kernel_machine.values import hidden_predictions
 from vertikal.losses.pointwise import Loss, loss_named
@@ -43,20 +46,20 @@ Array = npt.NDArray[Any]
 
 
 def train(party: Party, settings: FdsklSettings) -> Shard:
-    """The training program: returns this party's shard."""
+    """Train at this party and return its shard."""
     if settings.seals:
         return _train_sealed(party, settings)
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
         shard, labels = _standardised(shard, labels)
-        by = _train_exact if settings.solver == "exact" else _train_dsg
+        by = _train_exact if settings.solver == "exact" else _train_stochastically
         return by(party, shard, operator, labels)
 
     return learn_on_features(party, settings, learn)
 
 
 def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
-    """The square loss on shares: nobody sees a feature, a prediction or a coefficient."""
+    """Fit the square loss on shares: nobody sees a feature, a prediction or a coefficient."""
     shard, labels = begin(party, settings), party.labels
     if labels is not None:
         shard, labels = _standardised(shard, labels)
@@ -64,9 +67,9 @@ def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
 
 
 def predict(party: Party, shard: Shard) -> Array | None:
-    """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere.
+    """Predict at this party: f of all rows of ``party.table`` at the leader, None elsewhere.
 
-    A label party that vanished in training has no coefficients, and takes part by its columns only.
+    A label party that vanished in training has no coefficients; it contributes its columns only.
     """
     rows = party.table.rows
     predictions = np.empty((rows, shard.settings.outputs))
@@ -83,7 +86,7 @@ def predict(party: Party, shard: Shard) -> Array | None:
 
 
 def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
-    """Of a label party's own directions, block by block; the others only contribute."""
+    """Yield (rows, partial predictions) block by block at label parties; others contribute."""
     phases = PhasePass(party, shard)
     for where, mine in phases.stream(np.arange(party.table.rows)):
         if mine is not None and shard.coefficients is not None:
@@ -98,7 +101,7 @@ PREDICTIONS = {
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
-    """For regression: targets of mean 0 and deviation 1, so that λ means the same for all."""
+    """Bring targets of a regression to mean 0 and deviation 1, so that λ means the same for all."""
     zero = np.zeros(shard.settings.outputs)
     if not shard.settings.regression:
         return replace(shard, constant=zero), labels
@@ -111,12 +114,12 @@ def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
 
 
 def penalty_of(settings: FdsklSettings, labels: Labels) -> float:
-    """λ, as given or automatic."""
+    """Return λ, as given or automatic."""
     return automatic_penalty(labels.weights) if settings.alpha == "auto" else settings.alpha
 
 
 def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
-    """The regularised problem, FDSKL eq. (1) on the drawn features, to tolerance."""
+    """Solve the regularised problem, FDSKL eq. (1) on the drawn features, to tolerance."""
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
     constant = np.zeros(settings.outputs)
@@ -136,7 +139,7 @@ def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: 
 def solve_exactly(
     party: Party, shard: Shard, operator: FeatureOperator, objective: Objective
 ) -> Solution:
-    """The label parties' common solution, each with its own coefficients."""
+    """Solve together with the other label parties, each for its own coefficients."""
     settings, most = shard.settings, shard.settings.iterations(operator.rows)
     if operator.most_forward is not None:
         most = min(most, operator.most_forward // settings.outputs)
@@ -156,7 +159,7 @@ def solve_exactly(
 
 
 def training_of(solution: Solution, penalty: float) -> Training:
-    """How the exact solver went."""
+    """Record how the exact solver went."""
     return Training(
         solution.iterations,
         solution.passes,
@@ -167,21 +170,29 @@ def training_of(solution: Solution, penalty: float) -> Training:
     )
 
 
-def _train_dsg(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
-    """Doubly stochastic gradients, by the schedule of the settings."""
+def _train_stochastically(
+    party: Party, shard: Shard, operator: FeatureOperator, labels: Labels
+) -> Shard:
+    """Take the steps of Algorithm 1, by the schedule of the settings."""
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
-    rule = RowUpdate(party, settings, labels, loss)
-    shard, _ = learn_stochastically(party, shard, operator, rule, penalty_of(settings, labels))
+    update = RowUpdate(settings, labels, loss)
+    shard, _ = learn_stochastically(party, shard, operator, update, penalty_of(settings, labels))
     return shard
 
 
-class RowUpdate(Rule):
-    """FDSKL's batches: rows drawn at random, with a pointwise loss."""
+class RowUpdate(UpdateRule):
+    """FDSKL's update by rows x with labels y.
 
-    def __init__(self, party: Party, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:
+    It is FDSKL Algorithm 1 without its loop; i are the directions of this step, j those before:
+
+        line 2, `draw`:             pick rows x at random
+        lines 8 and 9, `gradient`:  α_i ← −γ·L'(f(x), y)·φ_i(x)
+        line 10, `Learner.decay`:   α_j ← (1 − γλ)·α_j
+    """
+
+    def __init__(self, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:
         self.curvature_bound = loss.curvature_bound
-        self._party = party
         self._samples = settings.samples
         self._labels = labels
         self._loss = loss
@@ -190,14 +201,22 @@ class RowUpdate(Rule):
         words = uniform_elements(key, (self._samples,), np.uint64)
         return (words % np.uint64(len(self._labels.targets))).astype(np.int64)
 
+    def gradient(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
+        """Σ L'(f(x), y)·φ(x), a mean over the batch: FDSKL eq. (5), by features as FDSKL eq. (4).
+
+        It is the loss's part of FDSKL eq. (6); the rest of that, λf, is `Learner.decay`.
+        """
+        return batch.adjoint(self.slopes(f, rows), columns=columns)
+
     def slopes(self, f: Array, rows: Array) -> Array:
+        """Return L'(f(x), y) of each row, over the number of rows."""
         slopes = self._loss.derivative(f, self._labels.targets[rows])
         return slopes * self._importance(rows) / len(rows)
 
-    def value(self, f: Array, rows: Array) -> float:
+    def mean_loss(self, f: Array, rows: Array) -> float:
         return float(self._loss.value(f, self._labels.targets[rows]).mean())
 
     def _importance(self, rows: Array) -> Array:
-        """The weights of these rows (rows, 1), one on average over all rows."""
+        """Return the weights of these rows (rows, 1), one on average over all rows."""
         weights = self._labels.weights
         return np.asarray(weights[rows] * len(weights) / weights.sum())[:, None]

@@ -1,8 +1,8 @@
-"""What the stochastic solvers share, whatever the loss and the schedule.
+"""One label party's part of a model while it is learned by stochastic gradients.
 
-A `Rule` says which rows a step needs and how the loss slopes there: rows for FDSKL, pairs of rows
-for AVFKAM. A `Learner` is one label party's part of the model while it is learned. Who acts when is
-the schedule's business (`turns`, `asynchronous`).
+An `UpdateRule` draws the rows of a step and computes its gradient: `fdskl.RowUpdate` from rows,
+`avfkam.PairUpdate` from pairs of rows. The `Learner` holds the coefficients that it changes. The
+schedule, `round_robin` or `asynchronous`, decides who takes a step when.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from scipy.linalg import cho_factor, cho_solve
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Moment, Shard, Training
 from vertikal.errors import InputError
-from vertikal.party.party import Party
 from vertikal.secure.keys.prg import derive_key
 from vertikal.solvers.feature_operator import FeatureOperator
 
@@ -31,22 +30,26 @@ _DIVERGED = 1e6
 _SMALLEST = 1e-100
 
 
-class Rule(ABC):
-    """What one step does with its batch."""
+class UpdateRule(ABC):
+    """Update of one algorithm: the rows that a step uses, and the gradient that they give."""
 
     curvature_bound: float
+    """Most that the slope of a batch's mean loss changes with f."""
 
     @abstractmethod
     def draw(self, key: bytes) -> Array:
-        """The row numbers of one batch, drawn by the stream cipher under ``key``."""
+        """Draw the row numbers of one batch, by the stream cipher under ``key``."""
 
     @abstractmethod
-    def slopes(self, f: Array, rows: Array) -> Array:
-        """The derivative of the batch's mean loss in each prediction, of the shape of f."""
+    def gradient(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
+        """Return the gradient of the batch's mean loss in the coefficients of ``columns``.
+
+        ``batch`` has the features of ``rows``, ``f`` (rows, outputs) their joint predictions.
+        """
 
     @abstractmethod
-    def value(self, f: Array, rows: Array) -> float:
-        """The batch's mean loss."""
+    def mean_loss(self, f: Array, rows: Array) -> float:
+        """Return the batch's mean loss."""
 
 
 class Expansion:
@@ -77,10 +80,10 @@ class Expansion:
 
 
 class Learner:
-    """One label party's coefficients and how they change; safe for several threads."""
+    """Coefficients of one label party while they change; safe for several threads."""
 
     def __init__(
-        self, party: Party, shard: Shard, operator: FeatureOperator, rule: Rule, penalty: float
+        self, shard: Shard, operator: FeatureOperator, rule: UpdateRule, penalty: float
     ) -> None:
         self.settings = shard.settings
         self.operator = operator
@@ -95,7 +98,6 @@ class Learner:
         self.total = 0
         """Updates of all label parties, as far as this one knows."""
         self.began = time.perf_counter()
-        self._party = party
         self._seed = shard.seed
         self._expansion = Expansion(operator.width, shard.settings.outputs)
         self._drawn = 0
@@ -103,7 +105,7 @@ class Learner:
         self._lock = threading.Lock()
 
     def pick(self) -> Array:
-        """The rows of this party's next batch, drawn from its own seed."""
+        """Draw the rows of this party's next batch from its own seed."""
         key = derive_key(self._seed, "batches", str(self._drawn))
         self._drawn += 1
         return self.rule.draw(key)
@@ -123,27 +125,23 @@ class Learner:
         return partial
 
     def change(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
-        """−γ·Σ l'(f(x))·φ(x) for the directions of one block, a mean over the batch.
-
-        FDSKL eq. (7), whose gradient is FDSKL eq. (4), FDSKL eq. (5) and FDSKL eq. (6); with pairs
-        of rows AVFKAM eq. (6).
-        """
-        change = batch.adjoint(self.rule.slopes(f, rows), columns=columns)
+        """Return −γ times the gradient, for the directions of one block: their new coefficients."""
+        change = self.rule.gradient(batch, rows, f, columns)
         if self.settings.precondition:
             change = _by_covariance(batch, columns, change)
         else:
             # One of D/F blocks stands for all: F features estimate the kernel by D/F · Σ φφ.
             change *= self.settings.n_components / (columns.stop - columns.start)
-        self.trace.append(self.rule.value(f, rows))
+        self.trace.append(self.rule.mean_loss(f, rows))
         return np.asarray(-self.step_size * change)
 
     def decay(self, times: int = 1) -> None:
-        """α ← (1 − γλ)·α for all coefficients so far, once per update of anybody."""
+        """α ← (1 − γλ)·α for all coefficients so far, once per update of any label party."""
         with self._lock:
             self._expansion.decay((1 - self.step_size * self.penalty) ** times)
 
     def add(self, columns: slice, change: Array) -> None:
-        """Keep the new coefficients of one block."""
+        """Add the new coefficients of one block."""
         with self._lock:
             self._expansion.add(columns, change)
 
@@ -152,7 +150,7 @@ class Learner:
             return self._expansion.coefficients()
 
     def mark(self, auc: float | None = None) -> None:
-        """One more point of the curves."""
+        """Add a point to this party's curves."""
         since = self.staleness - self._seen
         self._seen = self.staleness.copy()
         count = sum(since.values())
@@ -161,7 +159,7 @@ class Learner:
         self.moments.append(Moment(seconds, len(self.trace), self.total, mean, auc))
 
     def note(self) -> str:
-        """How it goes, for the terminal."""
+        """Say in a few words how the run goes."""
         words = [f"loss {self.trace[-1]:.4f}"] if self.trace else []
         if self.settings.asynchronous:
             last = self.moments[-1].staleness if self.moments else 0.0
@@ -173,7 +171,7 @@ class Learner:
         return ", ".join(words)
 
     def training(self, missing: tuple[str, ...] = ()) -> Training:
-        """How it went."""
+        """Record how the run went."""
         steps = self.total
         return Training(
             steps,
@@ -189,7 +187,7 @@ class Learner:
 
 
 def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
-    """γ; ``"auto"`` is a constant that neither loss nor batch nor block size makes unstable.
+    """Return γ; ``"auto"`` is a constant that is stable for every loss, batch and block size.
 
     1/L'' is a full Newton step where the kernel is one; a preconditioned block takes half of it.
     """
@@ -203,7 +201,7 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
 
 
 def blocks_of(settings: FdsklSettings, label_party: str) -> list[slice]:
-    """The blocks of a label party's directions, each used by one step."""
+    """Cut a label party's directions into the blocks that one step each uses."""
     width = settings.widths()[label_party]
     return [
         slice(start, min(start + settings.features, width))
@@ -212,14 +210,14 @@ def blocks_of(settings: FdsklSettings, label_party: str) -> list[slice]:
 
 
 def steps_of(settings: FdsklSettings) -> int:
-    """Steps of the stochastic solver: as given, or enough for each direction once."""
+    """Return the number of steps: as given, or enough to use each direction once."""
     if settings.steps is not None:
         return settings.steps
     return sum(len(blocks_of(settings, label_party)) for label_party in settings.label_parties)
 
 
 def _by_covariance(batch: FeatureOperator, columns: slice, change: Array) -> Array:
-    """The block's update times the inverse of its covariance in this batch (as DSG's code)."""
+    """Multiply a block's update by the inverse of its covariance in this batch, as DSG's code."""
     rows = np.arange(batch.rows)
     gram = batch.gram(rows, np.full(batch.rows, 1 / batch.rows), columns)
     if gram is None:

@@ -1,4 +1,4 @@
-"""The stochastic solvers by their schedule: the one place where FDSKL's and AVFKAM's meet."""
+"""The stochastic solver: steps by the schedule of the settings, for FDSKL and AVFKAM alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
-from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, Rule
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, UpdateRule
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import run_in_turn
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.party.party import Party
@@ -26,18 +26,18 @@ def learn_stochastically(
     party: Party,
     shard: Shard,
     operator: FeatureOperator,
-    rule: Rule,
+    rule: UpdateRule,
     penalty: float,
     curve: ValidationCurve | None = None,
     rows: Array | None = None,
 ) -> tuple[Shard, Array | None]:
-    """This label party's shard after all steps, in turn or without waiting for one another.
+    """Take all steps, and return this label party's shard and the final f of ``rows``.
 
-    ``curve`` follows the run on held-out rows, none by default. Of ``rows`` the first label party
-    also gets the final f (rows, outputs).
+    The label parties take their steps in turn, or none waits for another. ``curve`` follows the run
+    on held-out rows, none by default. Only the first label party gets f (rows, outputs).
     """
     settings = shard.settings
-    learner = Learner(party, shard, operator, rule, penalty)
+    learner = Learner(shard, operator, rule, penalty)
     curve = curve or ValidationCurve(settings, _NO_ROWS, np.zeros(operator.rows, bool))
     rows = _NO_ROWS if rows is None else rows
     missing: tuple[str, ...] = ()

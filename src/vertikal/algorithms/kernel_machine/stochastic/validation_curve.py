@@ -1,7 +1,7 @@
-"""Watching a stochastic run: the AUC on rows that no step uses, a few dozen times.
+"""The curve of a stochastic run: the AUC on rows that no step uses, measured a few dozen times.
 
-The leader asks for the sum of the partial predictions of these rows and draws its curve; what it
-learns is f on rows of which it knows the labels.
+For each point the leader asks for the summed partial predictions of these rows. It learns f of rows
+whose labels it knows.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ POINTS = 40
 """Points of a curve."""
 
 MOST_ROWS = 4096
-"""Rows that are looked at; more would cost more than they tell."""
+"""Rows that a point is measured on; more would cost more than they tell."""
 
 
 class Summing(Protocol):
-    """Adds up partial predictions at one label party."""
+    """Sum of partial predictions that one label party receives."""
 
     def to(self, receiver: str, partial: Array) -> Array | None: ...
 
 
 class ValidationCurve:
-    """``rows`` are those held out; with none of them only updates and staleness are followed."""
+    """Points of one run, measured on held-out ``rows``.
+
+    Without such rows a point only counts updates and staleness.
+    """
 
     def __init__(self, settings: FdsklSettings, rows: Array, positive: Array) -> None:
         if settings.hides:
-            # Each look would open f of these rows once more.
+            # Each point would open f of these rows once more.
             rows = rows[:0]
         self.leader = settings.label_parties[0]
         self.rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
@@ -42,11 +45,11 @@ class ValidationCurve:
         self.interval = max(1, steps_of(settings) // POINTS)
 
     def due(self, step: int) -> bool:
-        """Whether to look after this step."""
+        """Return True if a point is to be added after this step."""
         return step % self.interval == 0
 
     def add_point(self, learner: Learner, sums: Summing) -> None:
-        """All label parties in step: one more point of the curves."""
+        """Add a point; all label parties call it after the same step."""
         f = None
         if len(self.rows):
             batch = learner.operator.restricted(self.rows)
@@ -54,7 +57,7 @@ class ValidationCurve:
         learner.mark(None if f is None else self.score(f))
 
     def score(self, f: Array) -> float:
-        """The AUC of these predictions (rows, 1)."""
+        """Return the AUC of these predictions (rows, 1)."""
         return auc(f[:, 0], self._positive)
 
 
