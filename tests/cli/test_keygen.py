@@ -14,7 +14,7 @@ def keygen(*arguments):
 
 
 def test_key_certificate_and_entry(tmp_path):
-    done = keygen("bank", "--out", str(tmp_path), "--listens", "bank.example:7700")
+    done = keygen("bank", "--folder", str(tmp_path), "--listens", "bank.example:7700")
     assert done.exit_code == 0
     identity = Identity.load(tmp_path / "bank.key", tmp_path / "bank.crt")
     assert identity.certificate.fingerprint in done.output
@@ -25,13 +25,13 @@ def test_key_certificate_and_entry(tmp_path):
 
 
 def test_a_key_is_not_replaced_by_accident(tmp_path):
-    assert keygen("bank", "--out", str(tmp_path)).exit_code == 0
+    assert keygen("bank", "--folder", str(tmp_path)).exit_code == 0
     before = (tmp_path / "bank.key").read_bytes()
-    again = keygen("bank", "--out", str(tmp_path))
+    again = keygen("bank", "--folder", str(tmp_path))
     assert again.exit_code == 1
     assert "bank.key is there already; --force replaces it" in again.output
     assert (tmp_path / "bank.key").read_bytes() == before
-    assert keygen("bank", "--out", str(tmp_path), "--force").exit_code == 0
+    assert keygen("bank", "--folder", str(tmp_path), "--force").exit_code == 0
     assert (tmp_path / "bank.key").read_bytes() != before
 
 
@@ -40,7 +40,7 @@ def test_refusals_are_one_line(tmp_path):
     for arguments, said in (
         (("a/b",), "NAME must be usable as the name of a file"),
         (("a", "--listens", "nowhere"), "address must be host:port"),
-        (("a", "--out", str(tmp_path / "file" / "x")), "--out must be a folder"),
+        (("a", "--folder", str(tmp_path / "file" / "x")), "--folder must be a folder"),
     ):
         done = keygen(*arguments)
         assert done.exit_code == 1
@@ -50,10 +50,10 @@ def test_refusals_are_one_line(tmp_path):
 
 def test_a_key_under_a_passphrase(tmp_path, monkeypatch):
     monkeypatch.setenv("VERTIKAL_PASSPHRASE", "short")
-    done = keygen("bank", "--out", str(tmp_path), "--passphrase")
+    done = keygen("bank", "--folder", str(tmp_path), "--passphrase")
     assert (done.exit_code, "8 characters at least" in done.output) == (1, True)
     monkeypatch.setenv("VERTIKAL_PASSPHRASE", "long enough")
-    done = keygen("bank", "--out", str(tmp_path), "--passphrase")
+    done = keygen("bank", "--folder", str(tmp_path), "--passphrase")
     assert done.exit_code == 0
     assert "keep it and its passphrase secret" in done.output
     assert "ENCRYPTED" in (tmp_path / "bank.key").read_text()

@@ -123,9 +123,9 @@ def test_bad_files_are_one_line_and_nothing_starts(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--key", "a.key"], 2, "need --party"),
-        (["--party", "bank", "--key", "a.key"], 2, "--party needs --federation, --key"),
-        (["--party", "bank", "--mesh", "mpi"], 2, "and the network mesh"),
+        (["--key", "a.key"], 2, "need --as"),
+        (["--as", "bank", "--key", "a.key"], 2, "--as needs --federation, --key"),
+        (["--as", "bank", "--mesh", "mpi"], 2, "and the network mesh"),
     ],
 )
 def test_one_party_needs_its_files(
@@ -138,6 +138,6 @@ def test_one_party_needs_its_files(
 
 def test_one_party_must_be_in_the_job(folder: Path) -> None:
     files = ["--federation", "f.toml", "--key", "a.key", "--certificate", "a.crt"]
-    done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--party", "zoe", *files])
+    done = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--as", "zoe", *files])
     assert done.exit_code == 1
-    assert done.stderr == "error: --party must be one of ['bank', 'shop'], got 'zoe'\n"
+    assert done.stderr == "error: --as must be one of ['bank', 'shop'], got 'zoe'\n"

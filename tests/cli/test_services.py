@@ -12,6 +12,7 @@ from tests.node.services import trio
 from tests.organisations import RULE, lay_out, until, write_job
 from vertikal.cli import main
 from vertikal.node import service
+from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.invitation import Code
 
 
@@ -35,14 +36,17 @@ def vertikal(folder, name, *arguments, code=0):
 def test_a_job_by_command(folder):
     job = str(folder / "lender" / "credit.toml")
     with trio(folder) as world:
-        assert "bank             ok" in vertikal(folder, "lender", "federation", "check")
+        checked = vertikal(folder, "lender", "federation", "check").splitlines()
+        assert [line.split()[:2] for line in checked[1:]] == [["bank", "ok"], ["shop", "ok"]]
+        key = FederationFile.load(folder / "lender" / "federation.toml").member("bank").fingerprint
+        assert checked[1].endswith(key)
         assert vertikal(folder, "shop", "job", "list") == "no jobs\n"
-        plan = json.loads(vertikal(folder, "lender", "plan", job, "--json"))
+        plan = json.loads(vertikal(folder, "lender", "job", "plan", job, "--json"))
         assert plan["rows"] == 100
         assert all(one["bytes_sent"] > 1000 for one in plan["parties"].values())
         assert plan["minutes"]["10 Mb/s"] >= plan["minutes"]["1 Gb/s"] > 0
         assert set(plan["links"]) == {"bank", "shop"}
-        assert "Mb/s" in vertikal(folder, "lender", "plan", job)
+        assert "Mb/s" in vertikal(folder, "lender", "job", "plan", job)
         told = vertikal(folder, "lender", "job", "submit", job)
         assert "job 1 (credit)" in told
         until(lambda: "asks" in vertikal(folder, "shop", "job", "list"), "asked")
@@ -86,10 +90,12 @@ def test_a_job_by_command(folder):
 
 
 def test_no_service_and_no_party_file(folder, monkeypatch):
+    assert "bank has no store yet" in vertikal(folder, "bank", "job", "list", code=1)
+    (folder / "bank" / "store").mkdir(mode=0o700)
     assert "does not run" in vertikal(folder, "bank", "job", "list", code=1)
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(main, ["job", "list"])
-    assert "--party must name the party file" in done.output
+    assert "the party file must be the only one in this folder, got none; name" in done.output
     monkeypatch.chdir(folder / "bank")
     done = CliRunner().invoke(main, ["job", "list"])
     assert "does not run" in done.output

@@ -149,7 +149,7 @@ def test_the_same_shards_on_every_mesh_bit_for_bit(folder, masking):
 
 
 def test_parties_by_hand_each_with_its_own_key_one_of_them_locked(folder):
-    """`vertikal run --party` at each party; the bank's key is kept under a passphrase."""
+    """`vertikal run --as` at each party; the bank's key is kept under a passphrase."""
     secret = "correct horse battery"
     bank = Identity.load(folder / "bank.key", folder / "bank.crt")
     bank.save(folder / "bank.key", folder / "bank.crt", secret.encode())
@@ -158,7 +158,7 @@ def test_parties_by_hand_each_with_its_own_key_one_of_them_locked(folder):
     def start(name, **environment):
         return subprocess.Popen(
             [
-                *(*COMMAND, "run", str(folder / "job.toml"), "--party", name),
+                *(*COMMAND, "run", str(folder / "job.toml"), "--as", name),
                 *("--federation", str(folder / "federation.toml"), "--out", str(folder / "out")),
                 *("--key", str(folder / f"{name}.key")),
                 *("--certificate", str(folder / f"{name}.crt")),

@@ -25,7 +25,7 @@ FENCE = re.compile(
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.M | re.S
 )
 PORT = "17711"
-CERTAIN = re.compile(r"^(?:job 1 \(credit\): (?:waits for|done)|   1  credit)")
+CERTAIN = re.compile(r"^(?:job 1 \(credit\): (?:waits for|done)|  1  credit)")
 """Lines of the page that every walk prints."""
 
 
@@ -55,7 +55,7 @@ class Terminals:
     def run(self, party: str, line: str) -> str:
         program, *arguments = shlex.split(line)
         assert program == "vertikal"
-        if arguments[0] == "job" and arguments[1] != "submit":
+        if arguments[0] == "job" and arguments[1] not in ("plan", "submit"):
             self._until_asked(party)
         done = subprocess.run(
             [*COMMAND, *arguments],

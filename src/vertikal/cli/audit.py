@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from vertikal.cli.stores import store_option
+from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.output import json_option, print_table
+from vertikal.cli.party_option import party_option, store_of
 
 LOG = "audit.log"
 
 
-@click.group()
+@click.group(cls=OrderedGroup)
 def audit() -> None:
-    """The log of every job, approval, message class and refusal of this party."""
+    """Read and verify this party's audit log.
+
+    It has every job, decision, run, kind of message and refusal of this party.
+    """
 
 
 @audit.command()
-@click.option("--last", type=click.IntRange(1), help="Only so many lines from the end.")
-@click.option("--json", "as_json", is_flag=True, help="The lines as they are stored.")
-@store_option
-def log(last: int | None, as_json: bool, store: Path) -> None:
-    """Read the log."""
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N lines.")
+@json_option
+@party_option
+def show(last: int | None, as_json: bool, party: Path | None) -> None:
+    """Show the lines of the log; with --json as they are stored."""
     import msgspec
 
     from vertikal.node.storage.audit_log import read
 
-    lines = list(read(store / LOG))
-    for line in lines[-last:] if last else lines:
-        if as_json:
-            click.echo(msgspec.json.encode(line).decode())
-            continue
-        facts = "  ".join(f"{name}={_words(value)}" for name, value in line.facts.items())
-        click.echo(f"{line.number:>6}  {line.time[:19]}  {line.event:<20} {facts}".rstrip())
+    lines = list(read(store_of(party) / LOG))
+    if last:
+        lines = lines[-last:]
+    if as_json:
+        for line in lines:
+            click.echo(msgspec.json.encode(line))
+        return
+    print_table(
+        ("line", "time", "event", "facts"),
+        [(line.number, line.time[:19], line.event, _facts(line.facts)) for line in lines],
+    )
 
 
 @audit.command()
 @click.option("--head", help="NUMBER:DIGEST that `vertikal audit head` printed on an earlier day.")
-@store_option
-def verify(head: str | None, store: Path) -> None:
+@party_option
+def verify(head: str | None, party: Path | None) -> None:
     """Check that no line was altered, moved or taken out."""
     from vertikal.node.storage.audit_log import Head, verify
 
     anchor = Head.parse(head) if head else None
-    found = verify(store / LOG, anchor)
+    found = verify(store_of(party) / LOG, anchor)
     click.echo(f"{found.number} lines, each bound to the one before it")
     if anchor:
-        click.echo(f"line {anchor.number} is the one of the given head: nothing before it changed")
+        click.echo(f"line {anchor.number} has the digest of --head: nothing before it has changed")
     else:
         click.echo(
             "lines cut from the end, or a log written anew, show only against a head that "
@@ -56,15 +66,19 @@ def verify(head: str | None, store: Path) -> None:
 
 
 @audit.command()
-@store_option
-def head(store: Path) -> None:
-    """The number and digest of the last line: give them to somebody else to keep."""
+@party_option
+def head(party: Path | None) -> None:
+    """Print number and digest of the last line, for others to keep."""
     from vertikal.node.storage.audit_log import verify
 
-    click.echo(str(verify(store / LOG)))
+    click.echo(str(verify(store_of(party) / LOG)))
 
 
-def _words(value: object) -> str:
+def _facts(facts: Mapping[str, object]) -> str:
+    return "  ".join(f"{name}={_text(value)}" for name, value in facts.items())
+
+
+def _text(value: object) -> str:
     if isinstance(value, list):
         return ",".join(str(item) for item in value)
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ def dealer() -> None:
 @click.argument("job", type=_FILE)
 @click.option("--out", type=_FILE, required=True, help="The file; it serves one run.")
 def prepare(job: Path, out: Path) -> None:
-    """Make the correlation for one run of the job in the file JOB, ahead of time."""
+    """Make the correlation for one run of the job in JOB, ahead."""
     from vertikal.algorithms.catalogue import algorithm_named
     from vertikal.node.config.job_file import Job
     from vertikal.node.storage.prepared_correlation import write_correlation
@@ -59,7 +59,7 @@ def join(
     certificate: Path,
     correlation: Path | None,
 ) -> None:
-    """Join the federation as NAME, the dealer of the job in the file JOB."""
+    """Join the federation as NAME, the dealer of the job in JOB."""
     from vertikal.cli.run import network_mesh, quiet
     from vertikal.node.config.job_file import Job
     from vertikal.node.runs.work import work

@@ -1,4 +1,4 @@
-"""``vertikal demo``: three parties, two data sets, four models each, and a report."""
+"""``vertikal demo``: train with three parties on two data sets, and write a report."""
 
 from __future__ import annotations
 

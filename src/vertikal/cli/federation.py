@@ -1,4 +1,4 @@
-"""``vertikal federation check``: whether all parties of the federation fit together."""
+"""``vertikal federation``: whether all parties of the federation fit together."""
 
 from __future__ import annotations
 
@@ -6,28 +6,42 @@ from pathlib import Path
 
 import click
 
+from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import ask_service, party_option
 from vertikal.errors import PartyUnfit
 
 
 @click.group()
 def federation() -> None:
-    """The parties that this party works with."""
+    """Check the parties of the federation."""
 
 
 @federation.command()
+@json_option
 @party_option
-def check(party: Path | None) -> None:
-    """For each party: whether name, key, address, version and clock fit."""
+def check(as_json: bool, party: Path | None) -> None:
+    """Check name, key, address, version and clock of each other party."""
     peers = ask_service(party, "peers")
-    for one in peers:
-        click.echo(
-            f"{one['name']:<16} {'ok' if not one['faults'] else 'does not fit':<13} "
-            f"key {one['fingerprint'][7:23]}…  {one['address']:<22} "
-            f"version {one['version'] or '?':<8} clock {one['clock']}"
+    if as_json:
+        print_json(peers)
+    else:
+        print_table(
+            ("party", "state", "address", "version", "clock", "key"),
+            [
+                (
+                    one["name"],
+                    "does not fit" if one["faults"] else "ok",
+                    one["address"],
+                    one["version"] or "?",
+                    one["clock"],
+                    one["fingerprint"],
+                )
+                for one in peers
+            ],
         )
-        for fault in one["faults"]:
-            click.echo(f"    {fault}")
+        for one in peers:
+            for fault in one["faults"]:
+                click.echo(f"{one['name']}: {fault}")
     bad = [one["name"] for one in peers if one["faults"]]
     if bad:
         raise PartyUnfit(f"{', '.join(bad)} cannot take part as things are")

@@ -1,8 +1,8 @@
-"""The command group, and how a command ends when something is wrong.
+"""The command ``vertikal`` itself: its commands, and how they end when something is wrong.
 
-A command's file is loaded when the command is run, so that none waits for another's libraries. An
-error that Vertikal raises on purpose ends with one line and exit code 1; a stop by the user ends
-quietly with 130, as shells expect. Anything else is a defect and keeps its traceback.
+The file of a command is loaded when the command is run, so that no command waits for the libraries
+of another. An error that Vertikal raises on purpose ends with one line and exit code 1; a stop by
+the user ends quietly with 130, as shells expect. Anything else is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from vertikal.node.printable import printable
 from vertikal.version import __version__
 
 COMMANDS = {
-    "audit": "audit:audit",
-    "dealer": "dealer:dealer",
     "demo": "demo:demo",
-    "federation": "federation:federation",
-    "invite": "invite:invite",
-    "job": "job:job",
-    "join": "invite:join_",
-    "keygen": "keygen:keygen",
-    "model": "model:model",
-    "party": "party:party",
-    "plan": "plan:plan",
-    "predict": "predict:predict",
     "run": "run:run",
     "run-party": "run:run_party",
+    "dealer": "dealer:dealer",
+    "keygen": "keygen:keygen",
+    "invite": "invite:invite",
+    "join": "invite:join_",
+    "federation": "federation:federation",
+    "party": "party:party",
+    "job": "job:job",
+    "predict": "predict:predict",
+    "model": "model:model",
+    "audit": "audit:audit",
 }
-"""Command -> its file in this folder and its name there."""
+"""Command -> its file in this folder and its name there, in the order of use."""
 
 
 class OneLineErrors(click.Group):
     """A group whose commands report the library's own errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

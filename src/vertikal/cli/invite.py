@@ -9,20 +9,34 @@ import click
 from vertikal.cli.party import passphrase
 from vertikal.errors import InputError
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+_folder = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Folder with the files that keygen made; the current one by default.",
+)
+_minutes = click.option(
+    "--minutes",
+    type=click.FloatRange(0.05, 1440),
+    default=60.0,
+    show_default=True,
+    help="Minutes to wait for the others.",
+)
 
 
 @click.command()
 @click.argument("name")
 @click.argument("others", nargs=-1, required=True)
-@click.option("--at", "address", metavar="HOST:PORT", required=True, help="Where the others dial.")
-@click.option("--folder", type=_FOLDER, default=Path(), help="Where NAME.key and its kin lie.")
-@click.option("--minutes", type=click.FloatRange(0.05, 1440), default=60.0, show_default=True)
+@click.option(
+    "--at", "address", metavar="HOST:PORT", required=True, help="Address that the others dial."
+)
+@_folder
+@_minutes
 def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minutes: float) -> None:
-    """Invite OTHERS into a federation with NAME: one code each, good once.
+    """Invite OTHERS into a federation with NAME, by one-time codes.
 
-    Give each its code by another channel than the network. Waits until all have joined, and writes
-    federation.toml here and at each of them.
+    Give each party its code by another channel than the network. The command waits until all have
+    joined; then federation.toml is written here and at each of them.
     """
     from vertikal.mesh.addresses import check_address
     from vertikal.node.config.invitation import (
@@ -51,10 +65,10 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
 
 @click.command("join")
 @click.argument("code")
-@click.option("--folder", type=_FOLDER, default=Path(), help="Where the key and its kin lie.")
-@click.option("--minutes", type=click.FloatRange(0.05, 1440), default=60.0, show_default=True)
+@_folder
+@_minutes
 def join_(code: str, folder: Path, minutes: float) -> None:
-    """Join a federation with the CODE that its inviting party gave."""
+    """Join a federation with the CODE that the inviting party gave."""
     from vertikal.node.config.invitation import Code, check_federation, join, write_federation
 
     parsed = Code.parse(code)

@@ -1,4 +1,4 @@
-"""``vertikal job``: submit jobs, look at them, decide about them."""
+"""``vertikal job``: plan and submit jobs, look at them, decide about them."""
 
 from __future__ import annotations
 
@@ -9,67 +9,136 @@ from typing import Any
 import click
 import msgspec
 
+from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import ask_service, party_option
 from vertikal.errors import JobFailed
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_REASON = click.option("--reason", default="", help="A line that the other parties will read.")
 
-@click.group()
+
+@click.group(cls=OrderedGroup)
 def job() -> None:
-    """Jobs of this party's service."""
+    """Plan, submit, decide about and follow jobs."""
 
 
 @job.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=_FILE)
+@json_option
+@party_option
+def plan(file: Path, as_json: bool, party: Path | None) -> None:
+    """Estimate rows, bytes, memory and minutes of the job in FILE.
+
+    This runs a short probe with invented columns on this machine. Only this party's own table is
+    read, to count its rows; the others are only asked how fast they answer.
+    """
+    from vertikal.node.config.job_file import Job
+    from vertikal.reporting import bytes_text, seconds_text
+
+    answer = ask_service(party, "plan", job=msgspec.to_builtins(Job.load(file)))
+    if as_json:
+        print_json(answer)
+        return
+    click.echo(f"{answer['rows']:,} rows at most, those of this party's own table\n")
+    print_table(
+        ("party", "work", "sends", "messages", "memory"),
+        [
+            (
+                name,
+                seconds_text(one["work"]),
+                bytes_text(one["bytes_sent"]),
+                one["frames"],
+                bytes_text(one["memory"]),
+            )
+            for name, one in answer["parties"].items()
+        ],
+    )
+    if answer["links"]:
+        click.echo()
+        print_table(
+            ("link to", "there and back", "bandwidth"),
+            [
+                (
+                    name,
+                    f"{1000 * link['seconds']:.1f} ms",
+                    f"{8 * link['bytes_a_second'] / 1e6:,.0f} Mb/s",
+                )
+                for name, link in answer["links"].items()
+            ],
+        )
+    click.echo()
+    print_table(
+        ("if links have", "the job takes"),
+        [(title, seconds_text(60 * minutes)) for title, minutes in answer["minutes"].items()],
+    )
+
+
+@job.command()
+@click.argument("file", type=_FILE)
 @click.option("--name", help="Name of the model; that of the file by default.")
 @party_option
 def submit(file: Path, name: str | None, party: Path | None) -> None:
-    """Submit the job in FILE to all its parties; this party approves it by submitting it."""
+    """Submit the job in FILE to all its parties.
+
+    By submitting it, this party approves it.
+    """
     from vertikal.node.config.job_file import Job
 
     content = msgspec.to_builtins(Job.read_unchecked(file))
-    answer = ask_service(party, "submit", name=name or file.stem, job=content)
-    click.echo(f"job {answer['number']} ({answer['name']}): {answer['state']}")
+    _say(ask_service(party, "submit", name=name or file.stem, job=content))
 
 
 @job.command("list")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 @party_option
 def list_(as_json: bool, party: Path | None) -> None:
-    """All jobs that this party knows."""
+    """List all jobs that this party knows."""
     answer = ask_service(party, "list")
     if as_json:
-        click.echo(msgspec.json.encode(answer))
-        return
-    for one in answer:
-        click.echo(
-            f"{one['number']:>4}  {one['name']:<20} from {one['from']:<12} {one['algorithm']:<8} "
-            f"{one['state']}"
+        print_json(answer)
+    elif answer:
+        print_table(
+            ("job", "model", "from", "algorithm", "state"),
+            [
+                (one["number"], one["name"], one["from"], one["algorithm"], one["state"])
+                for one in answer
+            ],
         )
-    if not answer:
+    else:
         click.echo("no jobs")
 
 
 @job.command()
 @click.argument("number", type=int)
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 @party_option
 def show(number: int, as_json: bool, party: Path | None) -> None:
-    """What job NUMBER computes, with which columns, who learns what, and what it costs."""
+    """Show job NUMBER in plain words.
+
+    It says what the job computes, with which columns, who learns what, and what it costs.
+    """
     answer = ask_service(party, "show", number=number)
-    click.echo(msgspec.json.encode(answer) if as_json else answer["text"])
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(answer["text"])
 
 
 @job.command()
 @click.argument("number", type=int)
 @party_option
 def approve(number: int, party: Path | None) -> None:
-    """Approve exactly job NUMBER: sign its digest. Its run may then read this party's table."""
+    """Approve exactly job NUMBER: sign its digest.
+
+    Its run may then read this party's table.
+    """
     _say(ask_service(party, "approve", number=number))
 
 
 @job.command()
 @click.argument("number", type=int)
-@click.option("--reason", default="", help="Told to the other parties.")
+@_REASON
 @party_option
 def reject(number: int, reason: str, party: Path | None) -> None:
     """Reject job NUMBER; it ends at all parties."""
@@ -78,19 +147,13 @@ def reject(number: int, reason: str, party: Path | None) -> None:
 
 @job.command()
 @click.argument("number", type=int)
-@click.option("--reason", default="", help="Told to the other parties.")
-@party_option
-def cancel(number: int, reason: str, party: Path | None) -> None:
-    """End job NUMBER at all parties, also while it runs."""
-    _say(ask_service(party, "cancel", number=number, words=reason))
-
-
-@job.command()
-@click.argument("number", type=int)
 @click.option("--timeout", type=float, default=86400.0, help="Seconds to watch at most.")
 @party_option
 def watch(number: int, timeout: float, party: Path | None) -> None:
-    """Follow job NUMBER until it has ended; the exit code says how."""
+    """Follow job NUMBER until it has ended.
+
+    The exit code is 0 if the job is done, and 1 if it ended otherwise.
+    """
     until = time.monotonic() + timeout
     last = ""
     while True:
@@ -108,14 +171,23 @@ def watch(number: int, timeout: float, party: Path | None) -> None:
         time.sleep(0.3)
 
 
+@job.command()
+@click.argument("number", type=int)
+@_REASON
+@party_option
+def cancel(number: int, reason: str, party: Path | None) -> None:
+    """End job NUMBER at all parties, also while it runs."""
+    _say(ask_service(party, "cancel", number=number, words=reason))
+
+
 def _say(one: dict[str, Any]) -> None:
     click.echo(f"job {one['number']} ({one['name']}): {one['state']}")
 
 
 def _line(one: dict[str, Any]) -> str:
-    words = f"job {one['number']} ({one['name']}): {one['state']}"
+    line = f"job {one['number']} ({one['name']}): {one['state']}"
     if one["rows_total"]:
-        words += f" {one['rows_done']:,} / {one['rows_total']:,} rows"
+        line += f" {one['rows_done']:,} / {one['rows_total']:,} rows"
     elif one["note"]:
-        words += f" {one['note']}"
-    return f"{words}, waits for {one['waits_for']}" if one["waits_for"] else words
+        line += f" {one['note']}"
+    return f"{line}, waits for {one['waits_for']}" if one["waits_for"] else line

@@ -1,4 +1,4 @@
-"""``vertikal keygen``: a party's key, its certificate, and its entry for the federation file."""
+"""``vertikal keygen``: make a party's key, certificate and entry for the federation file."""
 
 from __future__ import annotations
 
@@ -13,26 +13,36 @@ from vertikal.errors import InputError
 @click.command()
 @click.argument("name")
 @click.option(
-    "--out",
+    "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     help="Folder for NAME.key, NAME.crt and NAME.toml; the current one by default.",
 )
-@click.option("--listens", metavar="HOST:PORT", help="Where the others reach this party, if so.")
-@click.option("--days", type=click.IntRange(1, 3650), default=825, show_default=True)
+@click.option(
+    "--listens",
+    metavar="HOST:PORT",
+    help="Address that the others dial, if they do.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=825,
+    show_default=True,
+    help="Days until the certificate ends.",
+)
 @click.option(
     "--passphrase",
     is_flag=True,
-    help="Keep the key under the passphrase in VERTIKAL_PASSPHRASE, or asked for.",
+    help="Encrypt the key with the passphrase in VERTIKAL_PASSPHRASE, or with one to be typed.",
 )
 @click.option("--force", is_flag=True, help="Replace a key that is there already.")
 def keygen(
-    name: str, out: Path, listens: str | None, days: int, passphrase: bool, force: bool
+    name: str, folder: Path, listens: str | None, days: int, passphrase: bool, force: bool
 ) -> None:
-    """Make the key and certificate of the party NAME.
+    """Make the key and the certificate of the party NAME.
 
-    NAME.key stays with you. NAME.toml is for the others: the federation file is the entries of all
-    parties, one after the other.
+    NAME.key stays with you. NAME.toml is for the others: the federation file consists of the
+    entries of all parties, one after the other.
     """
     from vertikal.mesh.addresses import check_address
     from vertikal.node.config.federation_file import check_party_name, entry_of
@@ -41,7 +51,7 @@ def keygen(
     check_party_name(name, "NAME")
     if listens is not None:
         check_address(listens, plaintext=False)
-    key, certificate, entry = (out / f"{name}.{end}" for end in ("key", "crt", "toml"))
+    key, certificate, entry = (folder / f"{name}.{end}" for end in ("key", "crt", "toml"))
     if key.exists() and not force:
         raise InputError(
             f"{key.name} is there already; --force replaces it, and the others then need the new "
@@ -50,12 +60,12 @@ def keygen(
     secret = _passphrase() if passphrase else None
     identity = Identity.create(name, days)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         identity.save(key, certificate, secret)
         entry.write_text(entry_of(identity, listens), encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"--out must be a folder that can be written to: {error.strerror}"
+            f"--folder must be a folder that can be written to: {error.strerror}"
         ) from None
     kept = "keep it and its passphrase secret" if secret else "keep it secret"
     click.echo(f"key          {key.name} ({kept})")
@@ -65,7 +75,7 @@ def keygen(
 
 
 def _passphrase() -> bytes:
-    """From the environment, or typed twice."""
+    """Take the passphrase from the environment, or ask for it twice."""
     given = os.environ.get("VERTIKAL_PASSPHRASE")
     text: str = given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=True)
     if len(text) < 8:

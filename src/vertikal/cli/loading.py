@@ -1,4 +1,4 @@
-"""Loading modules: what Ctrl-C does before there is anything to tidy up."""
+"""Ctrl-C while modules load, before there is anything to tidy up."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
-"""What shells expect of a program that its user has stopped."""
+"""Exit code that shells expect of a program that its user has stopped."""
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """While modules load, a stop by the user ends the process at once and without a word.
+    """End the process at once and silently if the user stops it while modules load.
 
     An interruption in the middle of an import may come out as any error, with its traceback. Where
-    stops are switched off, or somebody else handles them, that stays as it is.
+    stops are switched off, or something else handles them, nothing changes.
     """
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():

@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from vertikal.cli.stores import store_option
+from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.output import json_option, print_json, print_table
+from vertikal.cli.party_option import party_option, store_of
+
+if TYPE_CHECKING:
+    from vertikal.node.models.store import Manifest, ModelStore
 
 
-@click.group()
+@click.group(cls=OrderedGroup)
 def model() -> None:
-    """Models of which this party keeps a shard."""
+    """List, show and delete this party's shards of models."""
 
 
 @model.command("list")
-@store_option
-def list_(store: Path) -> None:
-    """All versions of all models."""
-    from vertikal.node.models.store import ModelStore
-
+@json_option
+@party_option
+def list_(as_json: bool, party: Path | None) -> None:
+    """List all versions of all models."""
     damaged: list[str] = []
-    found = ModelStore(store / "models").versions(damaged)
-    for one in found:
-        click.echo(
-            f"{one.name:<24} {one.version:>4}  {one.created}  {one.kind:<12} {one.digest[:16]}"
+    found = _models(party).versions(damaged)
+    if as_json:
+        print_json([_told(one) for one in found])
+    elif found:
+        print_table(
+            ("model", "version", "stored", "kind", "digest"),
+            [(one.name, one.version, one.created, one.kind, one.digest) for one in found],
         )
-    for words in damaged:
-        click.echo(words)
-    if not found and not damaged:
+    elif not damaged:
         click.echo("no models")
+    for fault in damaged:
+        click.echo(f"damaged: {fault}", err=True)
 
 
 @model.command()
 @click.argument("name")
-@click.option("--version", type=click.IntRange(1), help="The newest by default.")
-@store_option
-def show(name: str, version: int | None, store: Path) -> None:
-    """What is known about the model NAME, after a check of its files."""
-    from vertikal.node.models.store import ModelStore
-
-    models = ModelStore(store / "models")
-    one = models.check(name, version)
+@click.option("--version", type=click.IntRange(1), help="Version; the newest by default.")
+@json_option
+@party_option
+def show(name: str, version: int | None, as_json: bool, party: Path | None) -> None:
+    """Check the files of the model NAME and show what is known about it."""
+    one = _models(party).check(name, version)
+    if as_json:
+        print_json(_told(one))
+        return
     for title, value in (
         ("model", f"{one.name}, version {one.version}"),
         ("party", one.party),
@@ -56,17 +65,38 @@ def show(name: str, version: int | None, store: Path) -> None:
 
 @model.command()
 @click.argument("name")
-@click.option("--version", type=click.IntRange(1), help="All versions by default.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@store_option
-def delete(name: str, version: int | None, yes: bool, store: Path) -> None:
-    """Delete this party's shard of the model NAME: nobody can predict with it any more."""
-    from vertikal.node.models.store import ModelStore
+@click.option("--version", type=click.IntRange(1), help="Version; all by default.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@party_option
+def delete(name: str, version: int | None, yes: bool, party: Path | None) -> None:
+    """Delete this party's shard of the model NAME.
 
-    models = ModelStore(store / "models")
+    Nobody can predict with the model any more.
+    """
+    models = _models(party)
     models.find(name, version)
     what = f"all versions of {name}" if version is None else f"version {version} of {name}"
     if not yes:
         click.confirm(f"Delete {what}?", abort=True)
     gone = models.delete(name, version)
     click.echo(f"deleted {name}, {', '.join(f'version {number}' for number in gone)}")
+
+
+def _models(party: Path | None) -> ModelStore:
+    from vertikal.node.models.store import ModelStore
+
+    return ModelStore(store_of(party) / "models")
+
+
+def _told(one: Manifest) -> dict[str, Any]:
+    """Name the parts of a manifest that are for others to read."""
+    return {
+        "name": one.name,
+        "version": one.version,
+        "party": one.party,
+        "kind": one.kind,
+        "created": one.created,
+        "library": one.library,
+        "digest": one.digest,
+        "facts": one.facts,
+    }

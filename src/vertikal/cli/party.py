@@ -13,19 +13,24 @@ from types import FrameType
 
 import click
 
+from vertikal.cli.party_option import VARIABLE, party_file
+
 PASSPHRASE = "VERTIKAL_PASSPHRASE"
 
 
 @click.group()
 def party() -> None:
-    """The service of one party."""
+    """Run the service of a party."""
 
 
 @party.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def start(file: Path) -> None:
+@click.argument(
+    "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
+)
+def start(file: Path | None) -> None:
     """Run the service of the party in FILE, until it is stopped.
 
+    Without FILE it is the party file that VERTIKAL_PARTY names, or the only one in this folder.
     Jobs, approvals and checkpoints are on disk: a service that is started again goes on where it
     was.
     """
@@ -42,7 +47,7 @@ def start(file: Path) -> None:
     # A signal during the start ends it too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    service = Service(file, _say, passphrase())
+    service = Service(party_file(file), _say, passphrase())
     service.start()
     _say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
     stopped.wait()
@@ -53,14 +58,14 @@ def start(file: Path) -> None:
 
 
 def passphrase() -> bytes | None:
-    """The passphrase of the key, from the environment, if there is one."""
+    """Read the passphrase of the key from the environment, if there is one."""
     given = os.environ.get(PASSPHRASE)
     return given.encode() if given else None
 
 
 def _say(words: str) -> None:
     # One write per line, so that the lines of several threads stay whole. Where nobody reads any
-    # more, or the disk is full, the service goes on without words.
+    # more, or the disk is full, the service goes on in silence.
     with suppress(OSError, ValueError):
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
         sys.stdout.flush()

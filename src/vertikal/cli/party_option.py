@@ -1,4 +1,4 @@
-"""Which party a command is about: its party file, and the socket of its service."""
+"""The option ``--party``: which party a command is about, by its party file."""
 
 from __future__ import annotations
 
@@ -10,40 +10,56 @@ import click
 
 from vertikal.errors import InputError
 
+VARIABLE = "VERTIKAL_PARTY"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def party_option(command: F) -> F:
-    """``--party FILE``, or VERTIKAL_PARTY, or the only party file of the current folder."""
+    """Add ``--party FILE``; without it VERTIKAL_PARTY, or the only party file of the folder."""
     return click.option(
         "--party",
-        "party",
+        metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        envvar="VERTIKAL_PARTY",
-        help="The party file; VERTIKAL_PARTY, or the only one in this folder, by default.",
+        envvar=VARIABLE,
+        help=f"Party file; by default {VARIABLE}, or the only one in this folder.",
     )(command)
 
 
 def party_file(path: Path | None) -> Path:
-    """The party file that is meant."""
+    """Find the party file of a command whose option is ``path``."""
     if path is not None:
         return path
     found = [one for one in sorted(Path().glob("*.toml")) if _is_party_file(one)]
     if len(found) != 1:
         names = ", ".join(one.name for one in found) or "none"
         raise InputError(
-            f"--party must name the party file: there is no single one in this folder ({names})"
+            f"the party file must be the only one in this folder, got {names}; name it with "
+            f"--party FILE or in {VARIABLE}"
         )
     return found[0]
 
 
-def ask_service(path: Path | None, command: str, **arguments: Any) -> Any:
-    """Ask the service of this party."""
+def store_of(path: Path | None) -> Path:
+    """Find the store of this party, which its service has made."""
     from vertikal.node.config.party_file import PartyFile
-    from vertikal.node.control import ask
 
     file = party_file(path)
-    return ask(file.parent / PartyFile.load(file).store, command, **arguments)
+    content = PartyFile.load(file)
+    store = file.parent / content.store
+    if not store.is_dir():
+        raise InputError(
+            f"{content.name} has no store yet (no folder {content.store!r} beside {file.name}); "
+            "`vertikal party start` makes it"
+        )
+    return store
+
+
+def ask_service(path: Path | None, command: str, **arguments: Any) -> Any:
+    """Ask the service of this party."""
+    from vertikal.node.control import ask
+
+    return ask(store_of(path), command, **arguments)
 
 
 def _is_party_file(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""``vertikal predict``: scores of many ids by a trained model, into a file."""
+"""``vertikal predict``: score many ids with a trained model, into a file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ _BATCH = 10_000
 
 @click.command()
 @click.argument("model")
-@click.option("--ids", type=_FILE, required=True, help="CSV or Parquet with a column of ids.")
-@click.option("--column", help="Which column; the first by default.")
-@click.option("-o", "--out", type=_FILE, required=True, help="Scores: .parquet or .csv.")
-@click.option("--version", type=int, help="Version; the newest that is done by default.")
+@click.option("--ids", type=_FILE, required=True, help="CSV or Parquet file with a column of ids.")
+@click.option("--column", help="Column of ids; the first by default.")
+@click.option(
+    "-o", "--out", type=_FILE, required=True, help="File for the scores: .parquet or .csv."
+)
+@click.option(
+    "--version", type=click.IntRange(1), help="Version; the newest that is done by default."
+)
 @click.option(
     "--unknown",
     type=click.Choice(["reject", "degraded"]),
-    help="For an id that a party lacks: no score, or one with its block at its mean, flagged.",
+    help="An id that a party lacks: no score, or a flagged one with its columns at their means.",
 )
 @party_option
 def predict(
@@ -38,7 +42,7 @@ def predict(
     unknown: str | None,
     party: Path | None,
 ) -> None:
-    """Score the ids in a file with MODEL; run at its first label party."""
+    """Score the ids in a file with MODEL, at its first label party."""
     if out.suffix not in (".parquet", ".csv"):
         raise InputError.of("--out", "a file that ends in .parquet or .csv", out.name)
     if not out.parent.is_dir():
@@ -77,7 +81,7 @@ _STATUSES = ("ok", "degraded", "unknown")
 
 
 def read_ids(path: Path, column: str | None) -> list[str]:
-    """The ids in one column of a file, in their written form; the same may stand there twice."""
+    """Read the ids in one column of a file, in their written form; an id may stand there twice."""
     from vertikal.data.ids import survey
 
     try:
@@ -115,7 +119,7 @@ def _from_csv(path: Path, column: str | None) -> list[str]:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Scores as a file, one line per id; a failure leaves the one that was there."""
+    """Write scores to a file, one line per id; a failure leaves the file that was there."""
     fresh = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     try:
         if path.suffix == ".parquet":

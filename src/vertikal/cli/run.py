@@ -36,28 +36,31 @@ _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 @click.option(
     "--out", type=_FOLDER, help="Folder for each party's shard and account, and the predictions."
 )
-@click.option("--party", metavar="NAME", help="Only this party; the others run elsewhere.")
-@click.option("--federation", type=_FILE, help="With --party: the file that all parties share.")
-@click.option("--key", type=_FILE, help="With --party: its private key.")
-@click.option("--certificate", type=_FILE, help="With --party: its certificate.")
+@click.option("--as", "only", metavar="NAME", help="Run one party only; the others run elsewhere.")
+@click.option("--federation", type=_FILE, help="With --as: the file that all parties share.")
+@click.option("--key", type=_FILE, help="With --as: the party's private key.")
+@click.option("--certificate", type=_FILE, help="With --as: the party's certificate.")
 @click.option("--reports", is_flag=True, hidden=True, help="Write reports instead of a table.")
 def run(
     job: Path,
     mesh: str | None,
     out: Path | None,
-    party: str | None,
+    only: str | None,
     federation: Path | None,
     key: Path | None,
     certificate: Path | None,
     reports: bool,
 ) -> None:
-    """Train the job in the file JOB with all its parties on this machine, or with --party one."""
+    """Train the job in the file JOB.
+
+    All its parties run on this machine; with --as only one of them does.
+    """
     identity = {"--federation": federation, "--key": key, "--certificate": certificate}
-    if party is not None:
-        _run_one(job, mesh, out, party, identity)
+    if only is not None:
+        _run_one(job, mesh, out, only, identity)
         return
     if any(identity.values()):
-        raise click.UsageError(f"{', '.join(identity)} need --party")
+        raise click.UsageError(f"{', '.join(identity)} need --as")
     with loading():
         from vertikal.node.config.job_file import Job
         from vertikal.node.runs import launch
@@ -91,7 +94,7 @@ def _run_one(
     """One party here over the network, the others wherever they are."""
     federation, key, certificate = identity.values()
     if not (federation and key and certificate) or mesh not in (None, "network"):
-        raise click.UsageError(f"--party needs {', '.join(identity)}, and the network mesh")
+        raise click.UsageError(f"--as needs {', '.join(identity)}, and the network mesh")
     with loading():
         from vertikal.node.config.job_file import Job
         from vertikal.node.runs.live_table import LiveTable
@@ -99,7 +102,7 @@ def _run_one(
 
     content = Job.load(path)
     if name not in content.names:
-        raise InputError.of("--party", f"one of {list(content.names)}", name)
+        raise InputError.of("--as", f"one of {list(content.names)}", name)
     with LiveTable((name,)) as live:
         own = network_mesh(content, name, federation, key, certificate)
         work(content, path.parent, own, out, live.tell)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -11,9 +13,18 @@ from vertikal.cli import main
 from vertikal.node.models.store import ModelStore
 from vertikal.node.storage.audit_log import AuditLog, verify
 
+PARTY = """
+name = "bank"
+key = "bank.key"
+certificate = "bank.crt"
+federation = "federation.toml"
+store = "store"
+"""
+
 
 @pytest.fixture
 def store(tmp_path):
+    (tmp_path / "party.toml").write_text(PARTY)
     folder = tmp_path / "store"
     folder.mkdir(mode=0o700)
     models = ModelStore(folder / "models")
@@ -26,15 +37,22 @@ def store(tmp_path):
 
 
 def call(store, *words, **options):
-    return CliRunner().invoke(main, [*words, "--store", str(store)], **options)
+    party = str(store.parent / "party.toml")
+    return CliRunner().invoke(main, [*words, "--party", party], **options)
 
 
 def test_models_are_listed_shown_and_deleted(store):
-    listed = call(store, "model", "list").output.splitlines()
+    titles, *listed = call(store, "model", "list").output.splitlines()
+    assert titles.split() == ["model", "version", "stored", "kind", "digest"]
     assert [line.split()[:2] for line in listed] == [["credit", "1"], ["credit", "2"]]
+    assert [len(line.split()[-1]) for line in listed] == [64, 64]
+    told = json.loads(call(store, "model", "list", "--json").output)
+    assert [one["digest"] for one in told] == [line.split()[-1] for line in listed]
     shown = call(store, "model", "show", "credit", "--version", "1").output
     for words in ("credit, version 1", "bank", "Shard", "rows         300", "as they were stored"):
         assert words in shown
+    told = json.loads(call(store, "model", "show", "credit", "--version", "1", "--json").output)
+    assert (told["version"], told["facts"]) == (1, {"job": "7", "rows": 300})
     kept = call(store, "model", "delete", "credit", "--version", "1", input="n\n")
     assert kept.exit_code != 0
     gone = call(store, "model", "delete", "credit", "--version", "1", input="y\n")
@@ -47,7 +65,7 @@ def test_models_are_listed_shown_and_deleted(store):
 
 def test_nothing_secret_is_shown(store):
     seed = shard_of().seed
-    for words in (("list",), ("show", "credit")):
+    for words in (("list",), ("list", "--json"), ("show", "credit"), ("show", "credit", "--json")):
         output = call(store, "model", *words).output
         assert seed.hex() not in output
 
@@ -57,9 +75,10 @@ def test_a_model_that_is_not_there_or_was_changed(store):
     assert missing.exit_code == 1
     assert missing.output == "error: model 'fraud' is not in this store; it has models ['credit']\n"
     (store / "models/credit/1/manifest.json").write_text("")
-    listed = call(store, "model", "list").output.splitlines()
-    assert listed[0].split()[:2] == ["credit", "2"]
-    assert listed[1].startswith("model 'credit', version 1: manifest.json cannot be read")
+    listed = call(store, "model", "list")
+    assert listed.stdout.splitlines()[1].split()[:2] == ["credit", "2"]
+    damaged = "damaged: model 'credit', version 1: manifest.json cannot be read"
+    assert listed.stderr.startswith(damaged)
     (store / "models/credit/2/shard.json").write_text("{}")
     changed = call(store, "model", "show", "credit")
     assert changed.exit_code == 1
@@ -67,11 +86,13 @@ def test_a_model_that_is_not_there_or_was_changed(store):
 
 
 def test_the_log_is_read(store):
-    lines = call(store, "audit", "log").output.splitlines()
+    titles, *lines = call(store, "audit", "show").output.splitlines()
+    assert titles.split() == ["line", "time", "event", "facts"]
     assert lines[0].split()[0] == "1"
     assert lines[0].endswith("job=7  bytes=phases:12  parties=bank,shop")
-    assert call(store, "audit", "log", "--last", "1").output.splitlines() == lines[1:]
-    raw = call(store, "audit", "log", "--json").output
+    last = call(store, "audit", "show", "--last", "1").output.splitlines()[1:]
+    assert [line.split() for line in last] == [lines[1].split()]
+    raw = call(store, "audit", "show", "--json").output
     assert raw == (store / "audit.log").read_text()
 
 
@@ -83,7 +104,7 @@ def test_the_log_is_verified(store):
     assert good.output.startswith("2 lines, each bound")
     assert "only against a head" in good.output
     AuditLog(store / "audit.log", "bank").record("job")
-    assert "nothing before it changed" in call(store, "audit", "verify", "--head", head).output
+    assert "nothing before it has changed" in call(store, "audit", "verify", "--head", head).output
     path = store / "audit.log"
     path.write_text(path.read_text().replace("approval", "refusal."))
     bad = call(store, "audit", "verify")
@@ -92,6 +113,9 @@ def test_the_log_is_verified(store):
 
 
 def test_a_store_that_is_not_there(tmp_path):
-    gone = call(tmp_path / "gone", "audit", "verify")
-    assert gone.exit_code == 2
-    assert "does not exist" in gone.output
+    (tmp_path / "party.toml").write_text(PARTY)
+    for words in (("audit", "verify"), ("model", "list")):
+        gone = call(tmp_path / "store", *words)
+        assert gone.exit_code == 1
+        assert gone.output.startswith("error: bank has no store yet (no folder 'store' beside")
+    assert not (tmp_path / "store").exists()
