@@ -1,4 +1,4 @@
-"""What parties send and receive through: one interface, several transports, collectives on top.
+"""The meshes that parties send and receive by: one interface, several transports, collectives.
 
 Only the moving of frames enters here. No mathematics, no secrecy and no knowledge of any program;
 a new transport implements `Mesh` and passes `tests/conformance/`.

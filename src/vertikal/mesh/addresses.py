@@ -8,7 +8,7 @@ from vertikal.errors import InputError
 
 
 def check_address(address: str, *, plaintext: bool) -> None:
-    """Refuse what is not host:port, and plaintext anywhere but on loopback."""
+    """Refuse any address but host:port, and plaintext for any host but loopback."""
     host, _, port = address.rpartition(":")
     plain = address.isprintable() and port.isascii() and port.isdigit()
     if not host or not plain or int(port) > 65535:
@@ -20,7 +20,7 @@ def check_address(address: str, *, plaintext: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody outside this machine can be reached by this name."""
+    """Check that this name leads to nobody outside this machine."""
     if host == "localhost":
         return True
     try:

@@ -73,7 +73,7 @@ def edges(node: Tree) -> list[tuple[str, str]]:
 
 
 def reduce(mesh: Mesh, value: Array, node: Tree, tag: str) -> Array | None:
-    """The sum of everybody's ``value`` at the tree's host; None elsewhere.
+    """Sum everybody's ``value`` at the tree's host; None elsewhere.
 
     Unsigned integers wrap, which makes this a sum in the ring. ``value`` is used as the
     accumulator.
@@ -87,7 +87,7 @@ def reduce(mesh: Mesh, value: Array, node: Tree, tag: str) -> Array | None:
 
 
 def broadcast(mesh: Mesh, payload: Payload | None, node: Tree, tag: str) -> Payload:
-    """What the tree's host holds, at every party of the tree, in reverse tree order."""
+    """Tell every party of the tree what its host holds, in reverse tree order."""
     for child, parent in reversed(edges(node)):
         if child == mesh.me:
             payload = mesh.recv(parent, tag)

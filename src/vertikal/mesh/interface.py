@@ -75,7 +75,7 @@ class Mesh(ABC):
     def send(self, to: str, tag: str, payload: Payload) -> int:
         """Send ``payload`` to party ``to``; return the size of its frame in bytes.
 
-        An array may travel by reference: who sends it must not write to it afterwards.
+        An array may travel by reference: the sender must not write to it afterwards.
         """
         self._check_peer(to)
         frame = wire.frame(self.me, to, tag, payload)
@@ -85,7 +85,7 @@ class Mesh(ABC):
         return size
 
     def recv(self, from_: str, tag: str, timeout: float | None = None) -> Payload:
-        """The next message of ``from_`` under ``tag``.
+        """Receive the next message of ``from_`` under ``tag``.
 
         Raises DeadlineExceeded after ``timeout`` seconds (the mesh's own deadline by default), and
         PeerStopped as soon as it is known that the message cannot come any more. Arrays are
@@ -103,7 +103,7 @@ class Mesh(ABC):
     def recv_array(
         self, from_: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]
     ) -> Array:
-        """As `recv`, and refuse anything but an array of this dtype and shape."""
+        """Receive an array, and refuse anything but this dtype and shape."""
         payload = self.recv(from_, tag)
         wanted = np.dtype(dtype)
         if not isinstance(payload, np.ndarray) or (payload.dtype, payload.shape) != (wanted, shape):
@@ -118,7 +118,7 @@ class Mesh(ABC):
         return payload
 
     def excuse(self, name: str) -> None:
-        """From now on the failure of this party ends only waits for itself, not for others."""
+        """Let the failure of ``name`` end only waits for itself from now on, not for others."""
         self._check_peer(name)
         self._excused.add(name)
 
@@ -135,18 +135,18 @@ class Mesh(ABC):
 
     @abstractmethod
     def _get(self, from_: str, tag: str, timeout: float) -> wire.Frame:
-        """The next frame of ``from_`` under ``tag``, within ``timeout`` seconds."""
+        """Take the next frame of ``from_`` under ``tag``, within ``timeout`` seconds."""
 
     @abstractmethod
     def close(self) -> None:
-        """Say that this party is done; what it sent before can still be received."""
+        """Tell the others that this party is done; what it sent before can still be received."""
 
     @abstractmethod
     def fail(self, reason: str) -> None:
-        """Say that this party stops because of ``reason``; the others' waits end at once."""
+        """Tell the others that this party stops because of ``reason``; their waits end at once."""
 
 
 def _is_seconds(value: object) -> bool:
-    """Whether a wait of this length has an end."""
+    """Check that a wait of this length has an end."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and 0 <= value < math.inf  # type: ignore[operator]

@@ -43,7 +43,7 @@ class _Hub:
     failed: dict[str, str] = field(default_factory=dict)
 
     def chain(self, name: str, wait: _Wait | None) -> str:
-        """Who waits for whom, from this wait on: 'a waits for b (2.0 s); b has sent nothing'."""
+        """Follow waits from this one on: 'a waits for b (2.0 s); b has sent nothing'."""
         links, seen = [], set()
         while wait is not None and name not in seen:
             seen.add(name)
@@ -136,7 +136,7 @@ class LocalMesh(Mesh):
 def local_meshes(
     parties: Sequence[str], deadline: float = DEADLINE, capacity: int = CAPACITY
 ) -> dict[str, LocalMesh]:
-    """One connected mesh end per party, by name.
+    """Connect parties in this process: one end of the mesh per name.
 
     ``capacity`` bounds the bytes that wait between two parties; a single larger message still
     passes.

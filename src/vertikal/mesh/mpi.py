@@ -2,7 +2,7 @@
 
 All calls to MPI are made by one thread, which sends what lies ready, looks for what has arrived and
 sleeps a little when there is neither, so that more ranks than cores do not starve each other. MPI
-itself says which rank sent what; encryption is not its business, nor ours here.
+itself says which rank sent what. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DRAIN = 2.0
 
 
 class World(Protocol):
-    """What the mesh needs of MPI."""
+    """The part of MPI that the mesh uses."""
 
     rank: int
     size: int
@@ -37,7 +37,7 @@ class World(Protocol):
     def done(self, request: Any) -> bool: ...
 
     def poll(self) -> tuple[int, bytes] | None:
-        """The next packet that has arrived, and from which rank; None if there is none."""
+        """Take the next packet that has arrived, with its sender's rank; None if there is none."""
 
 
 class MpiWorld:

@@ -107,7 +107,7 @@ class NetworkMesh(PacketMesh):
                 )
 
     def link_up(self, link: Link) -> None:
-        """A link stands: use it, in place of an older one to the same party."""
+        """Use a new link, in place of an older one to the same party."""
         with self._changed:
             old = self._links.get(link.peer)
             self._links[link.peer] = link
@@ -121,7 +121,7 @@ class NetworkMesh(PacketMesh):
         self._announce(link.peer, True)
 
     def link_down(self, link: Link) -> None:
-        """A link broke, if it is still the one in use."""
+        """Mark the peers behind a broken link as lost, if it is still the one in use."""
         with self._changed:
             if self._links.get(link.peer) is not link:
                 return
@@ -138,7 +138,7 @@ class NetworkMesh(PacketMesh):
         )
 
     def arrived(self, raw: bytes, link: Link) -> None:
-        """A packet came over this link: for me, or to be passed on. WireError for nonsense."""
+        """Take a packet from this link or pass it on; WireError if it makes no sense here."""
         packet = envelope.unpack(raw, len(self.parties))
         sender, receiver = self.parties[packet.sender], self.parties[packet.receiver]
         passed_on = link.peer == self.relay and sender not in self._direct
@@ -162,7 +162,7 @@ class NetworkMesh(PacketMesh):
             self._accept(packet)
 
     def blame(self, name: str, error: MeshError) -> None:
-        """What went wrong with a link for good."""
+        """Give up the link to ``name`` for good, because of ``error``."""
         self._blame(name, error)
 
     def _noticed(self, notice: LinkNotice) -> None:
@@ -173,7 +173,7 @@ class NetworkMesh(PacketMesh):
                 self._part(notice.party)
 
     def _announce(self, party: str, up: bool) -> None:
-        """The relay tells the parties behind it who of the others is there."""
+        """As the relay, tell the other parties that the link of ``party`` stands or broke."""
         if self.me != self.relay:
             return
         body = envelope.encode(LinkNotice(party, up))

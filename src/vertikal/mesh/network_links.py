@@ -1,8 +1,8 @@
 """Links of the network mesh: one bidirectional gRPC stream each, dialled or accepted.
 
 A link carries packets and nothing else; it may break at any moment. TLS shows who is at the other
-end, and the first message each way says for which party and process; what does not fit is refused
-with an error that the dialling party raises as its own.
+end, and the first message each way names the party and its process. If they do not fit, the link is
+refused with an error that the dialling party raises as its own.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_greeting(raw: bytes) -> Greeting:
 
 
 def _first(messages: Iterator[bytes], give_up: Callable[[], object]) -> Greeting:
-    """The greeting of a new stream, which is given up if none comes in time."""
+    """Read the greeting of a new stream, and give it up if none comes in time."""
     timer = threading.Timer(GREETING, give_up)
     timer.daemon = True
     timer.start()
@@ -126,7 +126,7 @@ class Outbox:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop what lies here; nothing comes out any more."""
+        """Drop all packets; nothing comes out any more."""
         with self._changed:
             self._closed = True
             self._urgent.clear()
@@ -134,7 +134,7 @@ class Outbox:
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Take nothing more; what lies here still comes out."""
+        """Take nothing more; the packets here still come out."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -183,13 +183,13 @@ class LinkedMesh(Protocol):
 
 
 def _show_defect() -> None:
-    """The traceback of the error at hand, where there is still somewhere to write it."""
+    """Print the traceback of the error at hand, if there is still somewhere to write it."""
     with suppress(OSError, ValueError):
         traceback.print_exc()
 
 
 class Listener:
-    """Accepts links."""
+    """The listening end, which accepts links."""
 
     def __init__(
         self, mesh: LinkedMesh, address: str, security: NetworkSecurity, *, plaintext: bool
@@ -320,7 +320,7 @@ class Dialler:
             pause = min(RETRY[1], 2 * pause)
 
     def _attempt(self, number: int) -> MeshError | None:
-        """One link, and after some that failed the reason; the error that ends this dialler."""
+        """Dial once; after some failures find out why. Return the error that ends this dialler."""
         try:
             with self._channel() as channel:
                 refusal = self._talk(channel)
@@ -349,7 +349,7 @@ class Dialler:
         return grpc.secure_channel(self._address, credentials, [*OPTIONS, name])
 
     def _talk(self, channel: grpc.Channel) -> MeshError | None:
-        """One stream from its greeting to its end; the error if there must not be another one."""
+        """Serve one stream to its end. Return the error if there must not be another stream."""
         call: Callable[[Iterator[bytes]], grpc.Call] = channel.stream_stream(f"/{SERVICE}/{METHOD}")
         link = Link(self._peer, True)
         link.outbox.put(msgspec.msgpack.encode(self._mesh.greeting), urgent=True)
@@ -377,7 +377,7 @@ class Dialler:
         return None
 
     def _refusal(self, error: grpc.RpcError) -> MeshError | None:
-        """The listening party's own words, where it refused; None for what may pass."""
+        """Repeat the listening party's words, where it refused; None for what may pass."""
         code, details = error.code(), str(error.details())
         if code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT):
             return None

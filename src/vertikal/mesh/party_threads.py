@@ -78,7 +78,7 @@ def run_in_threads(
 
 
 def is_fatal(failed: Collection[str], dispensable: tuple[str, ...]) -> bool:
-    """Whether the parties that did not fail cannot finish without those that did."""
+    """Check whether the other parties cannot finish without those that failed."""
     names = set(failed)
     return bool(names - set(dispensable)) or bool(names and names >= set(dispensable))
 

@@ -44,11 +44,11 @@ DTYPES = {
         *("float32", "float64"),
     )
 }
-"""What an array may consist of."""
+"""The dtypes that may travel."""
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands before every payload."""
+    """The header of every payload."""
 
     sender: str
     receiver: str
@@ -92,7 +92,7 @@ class Frame:
             ) from None
 
     def buffers(self) -> tuple[bytes, memoryview]:
-        """What goes over the wire: prefix with header, and the payload without a copy."""
+        """The bytes on the wire: prefix with header, and the payload without a copy."""
         prefix = PREFIX.pack(MAGIC, PROTOCOL_VERSION, len(self.header_bytes), self.payload_size)
         if isinstance(self.body, np.ndarray):
             return prefix + self.header_bytes, self.body.reshape(-1).view(np.uint8).data
@@ -102,7 +102,7 @@ class Frame:
 def frame(
     sender: str, receiver: str, tag: str, payload: npt.NDArray[Any] | Mapping[str, Any]
 ) -> Frame:
-    """A frame for ``payload``; refuses what `read` would refuse at the other end."""
+    """Make a frame of ``payload``; refuse what `read` would refuse at the other end."""
     if isinstance(payload, np.ndarray):
         name = payload.dtype.name
         if name not in DTYPES or isinstance(payload, np.ma.MaskedArray):
@@ -177,7 +177,7 @@ def read(read_exactly: Callable[[int], bytes]) -> Frame:
 
 
 def read_head(read_exactly: Callable[[int], bytes]) -> tuple[Header, bytes, int]:
-    """What stands before the payload, checked: the header, its bytes, the payload's length."""
+    """Read and check the header: the header, its bytes, the length of the payload."""
     magic, version, header_size, payload_size = PREFIX.unpack(read_exactly(PREFIX.size))
     if magic != MAGIC:
         raise WireError(f"not a frame: starts with {magic!r}")
@@ -195,7 +195,7 @@ def read_head(read_exactly: Callable[[int], bytes]) -> tuple[Header, bytes, int]
 
 
 def finish(header: Header, header_bytes: bytes, body: bytes | memoryview) -> Frame:
-    """The frame of a checked header and a payload of the length that it announced."""
+    """Make the frame of a checked header and a payload of the length that it announced."""
     if header.kind == "record":
         return Frame(header, header_bytes, bytes(body))
     array = np.frombuffer(body, DTYPES[header.dtype]).reshape(header.shape)

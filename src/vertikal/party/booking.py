@@ -1,4 +1,4 @@
-"""Nothing leaves a party unbooked: the mesh, with an entry in the ledger for every frame."""
+"""The booked mesh: every frame that leaves a party has an entry in its ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where time and bytes went: the stages of one party's work, and who watches them.
+"""The stages of one party's work, with their time and bytes, and the observer that is told.
 
 A stage is a named step of work, such as the key agreement or the solver. Progress goes to an
 observer, which may draw a bar, or do nothing.
@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """Told of every stage and of the work done in it; called from the party's own thread."""
+    """An observer is told of every stage and of its progress, in the party's own thread."""
 
     def begin(self, party: str, stage: str, total: int | None) -> None: ...
     def advance(self, party: str, stage: str, amount: int, note: str) -> None: ...
@@ -54,7 +54,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Book the time and bytes of what happens inside under ``name``."""
+        """Book the time and bytes of the block inside under ``name``."""
         entry = self.stages.setdefault(name, Stage())
         self.observer.begin(self.party, name, total)
         self._current.append(name)

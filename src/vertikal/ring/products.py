@@ -37,7 +37,7 @@ class RingLoops(Protocol):
 
 
 class NumpyRingLoops:
-    """With numpy only."""
+    """The loops in numpy."""
 
     def times(self, matrix: Array, vectors: Array, out: Array) -> None:
         np.matmul(matrix, vectors.T, out=out)
@@ -62,7 +62,7 @@ def _choose() -> RingLoops:
 
 
 LOOPS: RingLoops = _choose()
-"""What this installation uses."""
+"""The loops that this installation uses: compiled if numba is there."""
 
 
 def times(matrix: Array, vectors: Array, loops: RingLoops | None = None) -> Array:

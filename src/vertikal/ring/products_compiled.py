@@ -1,6 +1,6 @@
 """The compiled loops over ring elements; imported only where numba is installed.
 
-See `ring_products` for what they compute. Unsigned integers wrap, so the compiler may reorder and
+See `products` for what they compute. Unsigned integers wrap, so the compiler may reorder and
 vectorise the sums as it likes.
 """
 

@@ -1,7 +1,7 @@
-"""The dealer's part before there is a run: it works alone, and what it would send is written down.
+"""Dealing ahead of a run: the dealer works alone, and what it would send is written down.
 
-A dealer without columns hears nothing and knows all sizes from the job, so its program runs as it
-would in earnest, with nobody there.
+A dealer without columns receives nothing and knows all sizes from the job, so its part of hidden
+and of sealed phases can run with nobody else there.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
 
 Array: TypeAlias = npt.NDArray[Any]
 Write: TypeAlias = Callable[[str, Array], None]
-"""Keeps an array under the name of its step."""
+"""Writes an array under the name of its step."""
 
 
 class Nowhere(Mesh):
-    """A mesh without links: who prepares is alone."""
+    """A mesh without links, for a dealer that works alone."""
 
     def _put(self, to: str, frame: Frame) -> NoReturn:
         raise MeshError(f"{self.me}: nobody is there while the dealer prepares")
@@ -43,7 +43,7 @@ class Nowhere(Mesh):
 
 
 class DealingAhead(Dealing):
-    """The dealer's side with ``write`` in place of the helper, for ``keys`` by peer."""
+    """The dealer's end of the dealing, with ``write`` in place of the helper; ``keys`` by peer."""
 
     def __init__(self, roles: Roles, keys: Mapping[str, bytes], write: Write) -> None:
         self._roles = roles
@@ -57,13 +57,13 @@ class DealingAhead(Dealing):
         self._write(step, values)
 
     def hidden(self, agreed: HiddenBlock) -> HiddenFeatures:
-        """The dealer's part in features under ``disclosure="values"``."""
+        """Make the dealer's part in features under ``disclosure="values"``."""
         return HiddenFeatures(
             self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
         )
 
     def sealed(self, agreed: SealedBlock) -> SealedFeatures:
-        """The dealer's part in a sealed fit."""
+        """Make the dealer's part in a sealed fit."""
         return SealedFeatures(
             self._nowhere, self._nobody, self._roles, self, agreed, lambda _: nullcontext()
         )

@@ -92,7 +92,7 @@ def block_of(
         rows=rows,
         width=settings.widths()[label_party],
         phase_bits=settings.ring_bits,
-        word_bits=settings.hidden_bits,
+        product_bits=settings.hidden_bits,
         most_passes=settings.passes(label_party) if training else settings.outputs,
         fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
         value_bits=settings.value_bits if training else MOST_VALUE_BITS,

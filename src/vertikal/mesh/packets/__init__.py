@@ -1,4 +1,4 @@
-"""What the meshes between processes share: packets that may be lost, and a mesh that loses nothing.
+"""Packets, which a transport may lose, and on top of them a mesh that loses nothing.
 
-Whatever a transport needs to carry frames reliably enters; transports themselves stay above.
+All that meshes between processes share enters; the transports themselves stay outside.
 """

@@ -1,4 +1,4 @@
-"""Packets: what travels between machines, each a few bytes of envelope and a body.
+"""Packets, the units that travel between machines: a few bytes of envelope and a body.
 
     1 byte   kind: hello, data, state or notice
     1 byte   flags
@@ -7,8 +7,7 @@
     body     a chunk of a frame; or a msgpack map, schema-checked, for the others
 
 A frame of any size travels as chunks of at most 4 MiB of its payload; the first one carries the
-header too. All lengths are checked before anything is
-built from them.
+header too. All lengths are checked before anything is built from them.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ class Packet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A packet that is still in pieces: the body lies where it was cut from, and is not copied
-    before it is written to a link."""
+    """A packet in pieces; its body stays where it was cut from until it is written to a link."""
 
     pieces: tuple[bytes | memoryview, ...]
     size: int
@@ -67,7 +65,7 @@ class Cut:
         return self.size
 
     def __radd__(self, envelope: bytes) -> Cut:
-        """A further envelope before it, as bytes would have it."""
+        """Put a further envelope before it, as ``bytes`` + ``bytes`` would."""
         return Cut.of(envelope, *self.pieces)
 
     def whole(self) -> bytes:
@@ -79,7 +77,7 @@ Ready: TypeAlias = bytes | Cut
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a party says to each other one first, under its signature."""
+    """The first message of a party to each other one, sent under its signature."""
 
     sender: str
     receiver: str
@@ -100,7 +98,7 @@ class SignedHello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WaitReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whom a party waits for, for what, and for how many seconds so far."""
+    """One wait of a party: the peer, the thing, and the seconds so far."""
 
     peer: str
     what: str
@@ -128,7 +126,7 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a relay says of another party's link to it."""
+    """A relay's message that another party's link to it stands, or has broken."""
 
     party: str
     up: bool
@@ -142,7 +140,7 @@ _READERS = {kind: msgpack_reader(kind) for kind in (Hello, SignedHello, State, L
 
 
 def decode(body: bytes | memoryview, kind: type[Message]) -> Message:
-    """A control message of this kind; WireError for anything else."""
+    """Decode a control message of this kind; WireError for anything else."""
     if len(body) > MAX_CONTROL:
         raise WireError(f"{kind.__name__} of {len(body)} bytes, at most {MAX_CONTROL} are allowed")
     try:
@@ -156,7 +154,7 @@ def pack_head(kind: int, flags: int, sender: int, receiver: int, number: int) ->
 
 
 def unpack(raw: bytes, parties: int) -> Packet:
-    """A packet, checked as far as it can be without its sender's state."""
+    """Read a packet, and check all that can be checked without its sender's state."""
     if not ENVELOPE.size <= len(raw) <= MAX_PACKET:
         raise WireError(f"packet of {len(raw)} bytes, {ENVELOPE.size} to {MAX_PACKET} are allowed")
     kind, flags, sender, receiver, number = ENVELOPE.unpack_from(raw)
@@ -190,12 +188,12 @@ def prepare_memory() -> None:
 
 
 def whole(packet: Ready) -> bytes:
-    """A packet as it goes over a link."""
+    """Join the pieces of a packet for a link."""
     return packet if isinstance(packet, bytes) else packet.whole()
 
 
 def chunks(frame: wire.Frame) -> Iterator[tuple[int, tuple[bytes | memoryview, ...]]]:
-    """(flags, pieces) of each chunk; the first holds the whole header as well."""
+    """Cut a frame into chunks: (flags, pieces) of each; the first holds the whole header too."""
     prefix, body = frame.buffers()
     yield FIRST | (LAST if len(body) <= CHUNK else 0), (prefix, body[:CHUNK])
     for start in range(CHUNK, len(body), CHUNK):

@@ -1,4 +1,4 @@
-"""The first contact of a pair: what each says of itself, signed, and what must be the same at both.
+"""The first contact of a pair: each introduces itself, signed, and both compare what they run.
 
 Nothing of a program travels before protocol, version, job, federation and capacity agree.
 """
@@ -21,13 +21,13 @@ _COMPARED = {
 
 
 def introduction(hello: Hello, security: Security) -> bytes:
-    """A hello with its signature, as it travels."""
+    """Sign a hello and encode it for the way."""
     said = envelope.encode(hello)
     return envelope.encode(SignedHello(said, security.sign(said)))
 
 
 def meet(me: str, pair: Pair, body: memoryview, security: Security) -> bool:
-    """Take a peer's introduction: whether it is its first; an error if it is not to be believed."""
+    """Check a peer's introduction; True for its first one, an error for a wrong one."""
     signed = envelope.decode(body, SignedHello)
     hello = envelope.decode(signed.hello, Hello)
     security.verify(pair.peer, signed.hello, signed.signature)

@@ -1,9 +1,9 @@
-"""What the meshes between processes share: mailboxes, waits, heartbeats, and who waits for whom.
+"""The mesh on top of packets: mailboxes, waits, heartbeats, and who waits for whom.
 
-A transport supplies `_post`, which may lose a packet when its link breaks, and calls `_accept` with
-what arrives and `_greet` when the way to a peer stands (again). All else is here, once: chunks are
-sent again after a break, a slow receiver slows its sender, and each party tells each other one
-every second what it is doing, in a thread of its own.
+A transport supplies `_post`, which may lose a packet when its link breaks. It calls `_accept` with
+each packet that arrives, and `_greet` whenever the way to a peer stands. The mesh does the rest:
+chunks are sent again after a break, a slow receiver slows its sender, and a thread tells all peers
+every second what this party is doing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PacketMesh(Mesh):
         if capacity < 1:
             raise InputError.of("capacity", "a positive number of bytes", capacity)
         self.doing = ""
-        """What this party is doing, in a word or two; the others are told."""
+        """The present work of this party in a word or two, which the others are told."""
         envelope.prepare_memory()
         self._security = security
         self._capacity = capacity
@@ -108,7 +108,7 @@ class PacketMesh(Mesh):
         """Put a packet on its way without waiting; it may be lost if the link is down."""
 
     def _greet(self, peer: str) -> None:
-        """The way to this peer stands: introduce myself, and ask for what was lost meanwhile."""
+        """Introduce this party over a new way to ``peer``, and ask for what was lost meanwhile."""
         with self._changed:
             pair = self._pairs[peer]
             pair.lost = None
@@ -117,7 +117,7 @@ class PacketMesh(Mesh):
             self._changed.notify_all()
 
     def _part(self, peer: str) -> None:
-        """The way to this peer broke."""
+        """Note that the way to ``peer`` broke."""
         with self._changed:
             pair = self._pairs[peer]
             if pair.lost is None:
@@ -125,14 +125,14 @@ class PacketMesh(Mesh):
             self._changed.notify_all()
 
     def _blame(self, peer: str, error: MeshError) -> None:
-        """This pair cannot work; every wait says so from now on."""
+        """Note that this pair cannot work; every wait raises ``error`` from now on."""
         with self._changed:
             pair = self._pairs[peer]
             pair.fault = pair.fault or error
             self._changed.notify_all()
 
     def _accept(self, packet: Packet) -> None:
-        """A packet for me, from the party it names: the transport has checked that."""
+        """Take a packet for this party; the transport has checked its sender."""
         pair = self._pairs[self.parties[packet.sender]]
         try:
             if packet.kind == HELLO:
@@ -223,7 +223,7 @@ class PacketMesh(Mesh):
                 head = envelope.pack_head(DATA, flags, self._place, pair.place, out.next)
                 packet = Cut.of(head, *pieces)
                 if pair.channel is not None:
-                    # After the wait, which may fail: what is encrypted under a number is sent.
+                    # Only after the wait, which may fail: a number that was used must be sent.
                     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                     packet = Cut.of(head, pair.channel.encrypt(0, out.next, head, data))
                 with self._changed:
@@ -257,7 +257,7 @@ class PacketMesh(Mesh):
     def _tell(
         self, pair: Pair, *, want: bool = False, resume: bool = False, answer: bool = False
     ) -> None:
-        """Tell a peer how things stand; only called with the lock held."""
+        """Tell a peer the state of this party; only called with the lock held."""
         if not pair.ready:
             return
         into = pair.into
@@ -302,15 +302,15 @@ class PacketMesh(Mesh):
                 )
 
     def status(self) -> dict[str, PeerStatus]:
-        """How each peer stands, as far as this party knows: link, last sign of life, waits."""
+        """The status of each peer, as far as this party knows: link, last sign of life, waits."""
         return self._room.status()
 
     def waits(self) -> list[Wait]:
-        """What this party itself waits for at this moment."""
+        """The waits of this party itself at this moment."""
         return self._room.waits()
 
     def moved(self) -> tuple[int, int]:
-        """Bytes of frames that came in and that went out so far."""
+        """Count the bytes of frames that came in and that went out so far."""
         with self._changed:
             pairs = self._pairs.values()
             return sum(pair.into.arrived for pair in pairs), sum(pair.out.handed for pair in pairs)
@@ -344,7 +344,7 @@ class PacketMesh(Mesh):
         self._release()
 
     def _owed(self, pair: Pair, now: float) -> bool:
-        """Whether this peer may still need something that I have."""
+        """Check whether this peer may still need something that this party has."""
         if not pair.ready or pair.fault is not None or pair.heard is None or pair.ended:
             return False
         if pair.lost is not None and now - pair.lost > self.timing.patience:

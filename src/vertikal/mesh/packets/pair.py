@@ -1,4 +1,4 @@
-"""One pair of parties: numbered chunks each way, what is kept to be sent again, and credit.
+"""One pair of parties: numbered chunks each way, a buffer to send them again, and credit.
 
 Pure bookkeeping, without threads or sockets: a packet mesh calls it under its lock. Chunks are
 numbered from end to end, so that a link, or a relay in between, may lose or repeat them at will;
@@ -24,18 +24,18 @@ REPORT = WINDOW // 2
 
 @dataclass
 class Outgoing:
-    """What goes to the peer."""
+    """The way to the peer."""
 
     next: int = 0
     """The number of the next chunk."""
     kept: deque[tuple[int, Ready]] = field(default_factory=deque)
-    """The resend buffer: packets that the peer has not acknowledged. What is not encrypted is kept
-    by reference to the array that was sent."""
+    """The resend buffer: packets that the peer has not acknowledged. One that is not encrypted
+    refers to the array that was sent."""
     kept_bytes: int = 0
     handed: int = 0
     """Bytes of all frames handed over so far."""
     credited: int = 0
-    """How many of these the peer's program has taken."""
+    """Bytes of these that the peer's program has taken."""
     busy: bool = False
     """A thread is sending the chunks of a frame; those of another must not come in between."""
     asked: bool = False
@@ -51,7 +51,7 @@ class Outgoing:
         self.next += 1
 
     def acknowledged(self, received: int, consumed: int) -> None:
-        """The peer has this many chunks, and its program has taken this many bytes."""
+        """Note that the peer has this many chunks, and its program has taken this many bytes."""
         if received > self.next or consumed > self.handed:
             raise WireError(
                 f"acknowledges {received} chunks and {consumed} bytes, sent were {self.next} and "
@@ -65,14 +65,14 @@ class Outgoing:
 
 @dataclass
 class Incoming:
-    """What comes from the peer."""
+    """The way from the peer."""
 
     expected: int = 0
     """The number of the next chunk to be taken."""
     arrived: int = 0
     consumed: int = 0
     told: int = 0
-    """How much of ``consumed`` the peer has been told."""
+    """The value of ``consumed`` that the peer was last told."""
     unreported: int = 0
     """Bytes of chunks since the last acknowledgement."""
     wanted: bool = False
@@ -82,7 +82,7 @@ class Incoming:
     def take(
         self, number: int, flags: int, body: bytes | memoryview, capacity: int
     ) -> Frame | None:
-        """The frame that this chunk completes; None for one in the middle, early or repeated."""
+        """Take a chunk. Return the frame that it completes; None for any other chunk."""
         if number != self.expected:
             return None
         self.expected += 1
@@ -111,16 +111,16 @@ class Pair:
     peer: str
     place: int
     encrypted: bool
-    """Whether what is sent is encrypted from end to end."""
+    """True for a pair that speaks through a relay, encrypted from end to end."""
     since: float
-    """When this party began to wait for the peer."""
+    """The time at which this party began to wait for the peer."""
     hello: bytes = b""
-    """What I say to this peer, signed."""
+    """This party's introduction to the peer, signed."""
     session: bytes = b""
     """The peer's process; empty before its hello."""
     channel: Channel | None = None
     lost: float | None = None
-    """When the way to the peer broke; None while it stands or was never there."""
+    """The time at which the way to the peer broke; None while it stands or was never there."""
     heard: float | None = None
     theirs: State | None = None
     """The last state that the peer told."""
@@ -141,5 +141,5 @@ class Pair:
 
     @property
     def all_here(self) -> bool:
-        """Whether everything that the peer said it had sent has arrived."""
+        """True once everything that the peer said it had sent has arrived."""
         return self.theirs is None or self.into.expected >= self.theirs.sent

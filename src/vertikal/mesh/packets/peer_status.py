@@ -1,4 +1,4 @@
-"""How a peer stands, in words: for errors, for the live table, for whoever asks."""
+"""The status of a peer and its description, for errors and for the live table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vertikal.mesh.packets.pair import Pair
 
 @dataclass(frozen=True)
 class Wait:
-    """Whom one thread of this party waits for, for what, and since when."""
+    """One wait of a thread of this party: the peer, the thing, and the time it began."""
 
     peer: str
     what: str
@@ -22,7 +22,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class PeerStatus:
-    """What is known of one peer.
+    """All that this party knows of one peer.
 
     ``link`` is one of "not yet", "up", "broken", "silent", "closed", "failed"; ``quiet`` counts the
     seconds since its last sign of life, or since this party began to wait for it.
@@ -34,7 +34,7 @@ class PeerStatus:
     waits: tuple[WaitReport, ...]
 
     def describe(self, name: str) -> str:
-        """'shop was last heard of 0.4 s ago, doing phases'."""
+        """Describe it: 'shop was last heard of 0.4 s ago, doing phases'."""
         doing = f", doing {self.doing}" if self.doing else ""
         if self.link == "not yet":
             return f"{name} has not connected in {self.quiet:.1f} s"
@@ -51,7 +51,7 @@ class PeerStatus:
 
 
 def status_of(pair: Pair, now: float, silence: float) -> PeerStatus:
-    """The standing of the peer of this pair."""
+    """Find the status of the peer of this pair."""
     quiet = now - (pair.since if pair.heard is None else pair.heard)
     if pair.ended:
         link = pair.ended
@@ -66,9 +66,9 @@ def status_of(pair: Pair, now: float, silence: float) -> PeerStatus:
 
 
 def chain(me: str, wait: Wait, statuses: Mapping[str, PeerStatus]) -> str:
-    """Who waits for whom, from my wait on: 'a waits for b (…); b waits for c (…); c was …'.
+    """Follow waits from this party's own: 'a waits for b (…); b waits for c (…); c was …'.
 
-    What a party that is silent or cut off once waited for is no news, and not followed.
+    The waits of a party that is silent or cut off are old news, and not followed.
     """
     links = [f"{me} waits for {wait.peer} ({wait.what})"]
     name, seen = wait.peer, {me}
@@ -92,7 +92,7 @@ def failure_of(
     statuses: Mapping[str, PeerStatus],
     excused: Set[str] = frozenset(),
 ) -> MeshError | None:
-    """Why this wait cannot end well any more; None while it can."""
+    """Find the reason for which this wait can only fail; None while it may still end well."""
     now = time.monotonic()
     waited = f"since {now - wait.since:.1f} s"
     for name, pair in pairs.items():

@@ -1,4 +1,4 @@
-"""Where the threads of one party wait for its peers: with a deadline, and with a word on whom."""
+"""The waits of one party's threads for its peers: each has a deadline, and names the peer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timing:
 
 
 class WaitingRoom:
-    """One lock for all that a party knows of its peers, and those who wait for it to change."""
+    """One lock over all that a party knows of its peers, and the threads that wait for a change."""
 
     def __init__(
         self, me: str, pairs: Mapping[str, Pair], timing: Timing, excused: Set[str] = frozenset()
@@ -36,7 +36,7 @@ class WaitingRoom:
         self._waits: dict[int, Wait] = {}
 
     def until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
-        """Wait until ``ready``; called with the lock held, which `ready` is asked under."""
+        """Wait until ``ready()``, which is called under the lock; the caller holds it."""
         if ready():
             return
         wait = Wait(peer, what, time.monotonic())
@@ -58,7 +58,7 @@ class WaitingRoom:
             del self._waits[threading.get_ident()]
 
     def status(self) -> dict[str, PeerStatus]:
-        """How each peer stands, as far as this party knows."""
+        """The status of each peer, as far as this party knows."""
         now = time.monotonic()
         with self.changed:
             return {
@@ -67,12 +67,12 @@ class WaitingRoom:
             }
 
     def waits(self) -> list[Wait]:
-        """What this party itself waits for at this moment."""
+        """The waits of this party itself at this moment."""
         with self.changed:
             return list(self._waits.values())
 
     def told(self) -> tuple[WaitReport, ...]:
-        """The same, as the others are told."""
+        """The same waits, in the form in which the others are told."""
         now = time.monotonic()
         return tuple(
             WaitReport(wait.peer, wait.what[:MAX_TEXT], now - wait.since)

@@ -1,11 +1,12 @@
-"""Everything that comes from the dealer in one run of hidden phases: its keys, and its numbers.
+"""Hidden phases, step 0: the dealer's keys, and the way of its numbers to the helper.
 
 What label party or helper know by seed is grown from a key that the dealer drew and told that one
 party. So all that the dealer has to send is a function of two keys and of public sizes, and can be
-computed before there is a run: a `Stock`. A stock belongs to one run; see `stock`.
+computed before there is a run (`secure.dealing_ahead`). A correlation that was prepared so serves
+one run.
 
-Proof sketch. A key travels once, under a pad of its pair (`links`). To whoever lacks it, arrays
-grown from it are uniform; label party and helper have one key each, never the other's.
+Proof sketch. A key travels once, under a pad of its pair (`padded_link`). To whoever lacks it,
+arrays grown from it are uniform; label party and helper have one key each, never the other's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class PreparedCorrelation(Protocol):
 
 
 class Dealing:
-    """One role's side of it. All three roles make theirs at the same point of the run."""
+    """One role's end of the dealing. All three roles make theirs at the same point of the run."""
 
     def __init__(
         self, mesh: Mesh, keys: PairKeys, roles: Roles, prepared: PreparedCorrelation | None = None
@@ -62,15 +63,15 @@ class Dealing:
 
     @property
     def prepared(self) -> bool:
-        """T: whether the arrays lie ready."""
+        """T: True if the arrays were prepared ahead."""
         return self._prepared is not None
 
     def seeds(self, what: str, peer: str | None = None) -> SeedSequence:
-        """A and H: arrays in common with T. T: arrays in common with ``peer``."""
+        """A and H: grow arrays in common with T. T: grow arrays in common with ``peer``."""
         return SeedSequence(self._keys, peer or self._roles.dealer, what, *self._roles.purpose)
 
     def send(self, step: str, values: Array) -> None:
-        """T: numbers for H; ``values`` is overwritten."""
+        """T: send numbers to H; ``values`` is overwritten."""
         self._link.send(step, values)
 
     def pass_on(self, step: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
@@ -79,17 +80,17 @@ class Dealing:
             self._link.send(step, self._prepared.take(step, shape, dtype))
 
     def recv(self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """H: numbers from T, which must not have come before."""
+        """H: receive numbers from T, which must not have come before."""
         return self._repetition.check(self._link.recv(step, dtype, shape))
 
 
 def draw_keys(roles: Roles) -> dict[str, bytes]:
-    """T: a key with the label party and one with the helper, from the operating system."""
+    """T: draw a key with the label party and one with the helper, from the operating system."""
     return {roles.label_party: fresh_key(), roles.helper: fresh_key()}
 
 
 def dealt_keys(me: str, drawn: Mapping[str, bytes]) -> PairKeys:
-    """Keys by peer in the form that seeds are grown from."""
+    """Put keys by peer into the form that seeds are grown from."""
     return PairKeys(me, "dealt", drawn)
 
 

@@ -1,4 +1,4 @@
-"""Hidden phases, put together: one role's part in the features of one label party's block.
+"""Hidden phases, all steps together: one role's part in the features of one label party's block.
 
 First all rows are added, block by block (steps 1 and 2: `phase_shares`, `trigonometric`; and the
 masked half of step 3, `private_product`). Then the label party asks for products, and helper and
@@ -43,17 +43,17 @@ STEPS = (
     "masks",
     "answers",
 )
-"""The kinds of messages, each sent by one role: what its reader learns is the ledger's to say."""
+"""The kinds of messages, each sent by one role; the ledger says what its reader learns."""
 
 
 @dataclass(frozen=True)
 class HiddenBlock:
-    """What all roles must agree on about one block."""
+    """The numbers about one block on which all roles must agree."""
 
     rows: int
     width: int
     phase_bits: int
-    word_bits: int
+    product_bits: int
     most_passes: int
     """Forward products that any one row may take part in."""
     fewest_rows: int
@@ -63,14 +63,14 @@ class HiddenBlock:
 
 
 class ProductRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the label party tells helper and dealer before each product; no ``kind``: no more."""
+    """A request for one product, from A to H and T; without ``kind`` there are no more."""
 
     kind: str = ""
     outputs: int = 0
     first: int = 0
     last: int = 0
     some: int = 0
-    """How many row numbers follow; 0 for all rows."""
+    """Count of the row numbers that follow; 0 for all rows."""
 
 
 class HiddenFeatures:
@@ -88,7 +88,7 @@ class HiddenFeatures:
     ) -> None:
         self.agreed = agreed
         self._mesh, self._roles, self._booked = mesh, roles, booked
-        self._fixed = FixedPointProducts(Ring(agreed.word_bits))
+        self._fixed = FixedPointProducts(Ring(agreed.product_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
         self._openings = Openings(
@@ -110,7 +110,7 @@ class HiddenFeatures:
 
     @property
     def opened(self) -> int:
-        """H: forward products that the row which took part in most took part in."""
+        """H: forward products of the row that took part in most of them."""
         return self._openings.forward
 
     def add(self, phases: Array) -> None:

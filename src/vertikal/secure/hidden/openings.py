@@ -1,13 +1,13 @@
-"""What a helper has opened of one block of hidden features, counted, and refused beyond a limit.
+"""The helper's count of what it opens of one block of hidden features, and the limits on it.
 
 A forward product C·d is one equation about the features of each of its rows, whose unknowns are as
 many as there are columns: no row may take part in more of them than was agreed. A gradient Cᵀr over
 s rows is one equation about each column of these rows. It counts 1/s at each of them, and no row
-may come to more than a quarter. So of any set of rows there are never more equations than a quarter
-of its unknowns, whatever the batches: each equation about rows of the set alone brought all of its
-count there.
+may come to more than a quarter. So a gradient whose rows all lie in some set adds 1 to the total of
+the set's counts, which is at most a quarter of the number of its rows: whatever the batches, there
+is in each column at most one equation for four unknowns.
 
-With a `Tally` both are counted over all runs of a job, with those that were broken off.
+With a `Tally` both are counted over all runs of a job, also over those that were broken off.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MOST_GRADIENTS = 0.25
 
 
 class Tally(Protocol):
-    """What a helper opened in all runs of one job so far; it outlives the helper's process."""
+    """Record of all that a helper opened in the runs of one job; it outlives the process."""
 
     def entries(self) -> list[Array]:
-        """One per product, as `Openings` wrote them."""
+        """Return one entry per product, as `Openings` wrote them."""
 
     def add(self, entry: Array) -> None:
-        """Book one more, for good before it returns."""
+        """Book one more; it must be on disk when this returns."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class _Span:
     single: dict[int, float] = field(default_factory=dict)
 
     def of(self, rows: Array | None) -> float:
-        """The most that any of these rows has taken part in."""
+        """The largest count of any of these rows."""
         if rows is None:
             return self.everywhere + max(self.single.values(), default=0.0)
         return self.everywhere + max(self.single.get(row, 0.0) for row in rows.tolist())
@@ -80,7 +80,7 @@ class Openings:
 
     @property
     def forward(self) -> int:
-        """Forward products that the row which took part in most took part in."""
+        """Forward products of the row that took part in most of them."""
         return int(self._passes.max(initial=0))
 
     def book(self, kind: str, outputs: int, columns: tuple[int, int], rows: Array | None) -> None:
@@ -123,7 +123,7 @@ class Openings:
         self._passes[slice(None) if rows is None else rows] += outputs
 
     def _add_gradient(self, outputs: int, first: int, last: int, rows: Array | None) -> float:
-        """Count it; the most that one of its rows has come to, over all spans that overlap."""
+        """Count a gradient; return the largest count of its rows over all spans that overlap."""
         span = self._spans.setdefault((first, last), _Span())
         if rows is None:
             span.everywhere += outputs / len(self._passes)

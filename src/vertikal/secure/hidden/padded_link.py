@@ -44,7 +44,7 @@ class PaddedLink:
     def recv(
         self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...], out: Array | None = None
     ) -> Array:
-        """The peer's next array under this step; refuses another dtype or shape.
+        """Receive the peer's next array under this step; refuse another dtype or shape.
 
         It is written to ``out`` where that is given.
         """

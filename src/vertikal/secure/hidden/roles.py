@@ -1,4 +1,4 @@
-"""Who does what when phases are hidden: label party, helper and dealer, three different parties."""
+"""The three roles of hidden phases: label party, helper and dealer, three different parties."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Roles:
 
     @property
     def purpose(self) -> tuple[str, ...]:
-        """What seeds, pads and tags of this run are bound to."""
+        """The texts to which seeds and pads of this run are bound."""
         return self.session, *self.names
 
     @property

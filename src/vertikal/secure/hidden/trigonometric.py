@@ -66,7 +66,7 @@ class TrigonometricShares:
             self._helpers_halves = dealing.seeds("half", helper)
 
     def deal(self, phases: Array) -> None:
-        """T: make the correlation for one block, with its own phases (rows, D) folded in.
+        """T: make the correlation of one block, with its own phases (rows, D) folded in.
 
         If they were prepared ahead (by a dealer without columns), pass them on instead.
         """
@@ -84,7 +84,7 @@ class TrigonometricShares:
             self._dealing.send("corrections", share)
 
     def open_as_label_party(self, share: Array) -> Array:
-        """A: C_A (rows, D) from its share a of the phases."""
+        """A: compute C_A (rows, D) from its share a of the phases."""
         shape, dtype = share.shape, share.dtype
         self._to_helper.send("sum", share + self._halves.take(shape, dtype))
         cos, sin = (self._shares.take(shape, self._dtype) for _ in range(2))
@@ -93,7 +93,7 @@ class TrigonometricShares:
         return cos
 
     def open_as_helper(self, share: Array) -> Array:
-        """H: C_H (rows, D) from its share h of the phases."""
+        """H: compute C_H (rows, D) from its share h of the phases."""
         shape, dtype = share.shape, share.dtype
         opened = self._halves.take(shape, dtype)
         opened += share

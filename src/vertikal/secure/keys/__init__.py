@@ -1,4 +1,4 @@
-"""Keys and who holds them: the generator of everything secret, agreement, identities.
+"""Keys and their holders: the generator of everything secret, agreement, seeds, identities.
 
-What derives, agrees on or proves keys enters; what is done with them stays in the other rooms.
+Code that derives, agrees on or proves keys enters; what is done with keys stays in other rooms.
 """

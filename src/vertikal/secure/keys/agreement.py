@@ -28,7 +28,7 @@ TAG = "agreement"
 
 
 class KeyOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each party says to each other one before anything else."""
+    """A party's public key and what it is about to run: its first message to each other party."""
 
     protocol: int
     version: str
@@ -57,7 +57,7 @@ class PairKeys:
     _claimed: set[tuple[str, ...]] = field(default_factory=set, repr=False, compare=False)
 
     def claim(self, peer: str, *purpose: str) -> bytes:
-        """As `key`, and once only: for keys that two users must not have.
+        """Derive a `key`, and refuse to derive it again.
 
         Two sequences of pads under one key would hand out the same pads.
         """
@@ -67,7 +67,7 @@ class PairKeys:
         return self.key(peer, *purpose)
 
     def key(self, peer: str, *purpose: str) -> bytes:
-        """A 32-byte key that only this pair can derive, bound to job, pair and purpose."""
+        """Derive 32 bytes that only this pair can derive, bound to job, pair and purpose."""
         pair = sorted((self.me, peer))
         info = encode_texts("vertikal", str(PROTOCOL_VERSION), self.job, *pair, *purpose)
         return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(self.shared[peer])

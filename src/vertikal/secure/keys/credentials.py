@@ -1,4 +1,4 @@
-"""What a mesh between machines is handed: this party's identity, and everybody's certificates.
+"""Credentials for a mesh between machines: this party's identity, and everybody's certificates.
 
 The keys of a run are X25519, fresh in each run and signed by the identities, so a relay that passes
 them on can neither read what two parties say to each other nor put itself between them.
@@ -41,8 +41,9 @@ PROBE_SECONDS = 5.0
 class EncryptedChannel:
     """AES-256-GCM with one key each way; lane and number make the nonce, so none comes twice.
 
-    The mesh numbers the messages of a lane one by one, and what it sends again are the encrypted
-    bytes; a number that is not beyond all before it is refused. Each run has new keys.
+    The mesh numbers the messages of a lane one by one; a message that it sends again is the same
+    encrypted bytes. A number that is not larger than all before it is refused. Each run has new
+    keys.
     """
 
     def __init__(self, outgoing: bytes, incoming: bytes) -> None:
@@ -145,7 +146,7 @@ class Credentials:
         )
 
     def explain(self, address: str, peer: str) -> IdentityError | None:
-        """Try TLS by other means than the mesh's, only to see what it objects to.
+        """Try TLS by other means than the mesh's, only to see what is wrong with a certificate.
 
         First without a certificate of mine, to look at the one that is shown; then, if that is the
         listed one, as the mesh does it: verified, and with mine. Nothing is sent either time.
@@ -181,7 +182,7 @@ class Credentials:
             yield connection
 
     def _verifying(self, peer: str) -> ssl.SSLContext:
-        """As the mesh connects: only the listed certificate of ``peer`` will do."""
+        """Make a TLS context as the mesh does: only the listed certificate of ``peer`` will do."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.set_alpn_protocols(["h2"])
         context.load_verify_locations(cadata=self._listed(peer).pem.decode())
@@ -224,7 +225,7 @@ class Credentials:
 
 
 def _looking() -> ssl.SSLContext:
-    """For seeing a certificate, whatever it is: it is judged afterwards, and nothing is sent."""
+    """Make a TLS context that accepts any certificate: it is judged afterwards, nothing is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -234,7 +235,7 @@ def _looking() -> ssl.SSLContext:
 
 @contextmanager
 def key_as_file(pem: bytes) -> Iterator[str]:
-    """The name of a file with a private key, for a library that reads nothing else.
+    """Give a private key the name of a file, for a library that reads nothing else.
 
     Where the system has files that lie in memory only, the key does not touch a disk.
     """

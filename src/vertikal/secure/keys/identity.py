@@ -1,4 +1,4 @@
-"""Who a party is: a key pair on the curve P-256 and a self-signed certificate over it.
+"""Identity of a party: a key pair on the curve P-256 and a self-signed certificate over it.
 
 Nobody vouches for a certificate; the federation file lists it, and it is pinned by the fingerprint
 of its public key. P-256 and not Ed25519, because TLS libraries accept it everywhere.
@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from vertikal.errors import CertificateExpired, CertificateMismatch, InputError
 
 DAYS = 825
-"""How long a certificate is good for; a party renews it before."""
+"""Days for which a certificate is good; a party renews it before."""
 
 _BEFORE = timedelta(hours=1)
 """Clocks differ: a certificate is good a little before it was made."""
@@ -32,7 +32,7 @@ _SCHEME = "sha256:"
 
 
 def server_name(name: str) -> str:
-    """A party's name as a host name of fixed form, which TLS can compare."""
+    """Write a party's name as a host name of fixed form, which TLS can compare."""
     return f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.party.vertikal"
 
 
@@ -50,8 +50,8 @@ class Certificate:
     def parse(cls, pem: bytes) -> Certificate:
         """Read a certificate that `Identity.create` made.
 
-        InputError for what is no such certificate, CertificateMismatch for one over another kind of
-        key.
+        Raise InputError for anything else, CertificateMismatch for a certificate over another kind
+        of key.
         """
         try:
             parsed = x509.load_pem_x509_certificate(pem)
@@ -72,7 +72,7 @@ class Certificate:
         )
 
     def check_time(self, now: datetime | None = None) -> None:
-        """CertificateExpired outside the time for which it was made."""
+        """Raise CertificateExpired outside the time for which it was made."""
         now = now or datetime.now(UTC)
         if now > self.expires:
             raise CertificateExpired(
@@ -86,7 +86,7 @@ class Certificate:
             )
 
     def verify(self, message: bytes, signature: bytes) -> None:
-        """CertificateMismatch unless the key of this certificate signed ``message``."""
+        """Raise CertificateMismatch unless the key of this certificate signed ``message``."""
         key = x509.load_pem_x509_certificate(self.pem).public_key()
         try:
             _on_curve(key).verify(signature, message, _SIGNATURE)
@@ -106,7 +106,7 @@ def fingerprint_of(key: object) -> str:
 
 
 def _on_curve(key: object) -> ec.EllipticCurvePublicKey:
-    """The key, if it is one of P-256: the only ones that `Identity.create` makes."""
+    """Return the key if it is one of P-256, the only ones that `Identity.create` makes."""
     if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
         return key
     kind = type(key).__name__.lstrip("_").removesuffix("PublicKey")
@@ -130,7 +130,7 @@ class Identity:
 
     @classmethod
     def create(cls, name: str, days: float = DAYS, now: datetime | None = None) -> Identity:
-        """A fresh key pair and its certificate, good for ``days`` from ``now`` on."""
+        """Make a fresh key pair and its certificate, good for ``days`` from ``now`` on."""
         if not name.isprintable() or not 0 < len(name) <= 64:
             raise InputError.of("name", "1 to 64 printable characters", name)
         key = ec.generate_private_key(ec.SECP256R1())
@@ -157,7 +157,7 @@ class Identity:
     def load(
         cls, key_file: Path, certificate_file: Path, passphrase: bytes | None = None
     ) -> Identity:
-        """The identity in these two files; refuses a key that others can read."""
+        """Read the identity in these two files; refuse a key that others can read."""
         certificate = Certificate.parse(_read(certificate_file, "certificate"))
         raw = _read(key_file, "key")
         mode = key_file.stat().st_mode & 0o077

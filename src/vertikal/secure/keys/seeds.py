@@ -1,4 +1,4 @@
-"""Randomness that two parties hold in common without sending it: arrays grown from a shared key.
+"""Seeds: uniform arrays that two parties grow from a shared key instead of sending them.
 
 Where a protocol wants two parties to know the same uniform numbers, both expand the key of their
 pair (`agreement`) instead of one sending them to the other. As with pads, each array is handed out
@@ -33,13 +33,13 @@ class SeedSequence:
         self._lock = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-        """The next array: uniform unsigned integers, owned by the caller."""
+        """Return the next array: uniform unsigned integers, owned by the caller."""
         words = np.empty(shape, np.dtype(dtype))
         self.fill(words)
         return words
 
     def fill(self, out: Array) -> None:
-        """The same into an array that is there already (C-ordered)."""
+        """Write the next array into one that is there already (C-ordered)."""
         with self._lock:
             number = self._next
             self._next += 1

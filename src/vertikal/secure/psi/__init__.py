@@ -1,4 +1,4 @@
 """Private set intersection: the ids that all parties have, and nothing about the others.
 
-The group, the oblivious table and the protocol over them enter.
+The protocol (`intersection`), the group it computes in and the oblivious table it sends enter.
 """

@@ -40,7 +40,7 @@ _LOWEST, _HIGHEST = 2**254, 2**255
 
 
 def libsodium() -> Any:
-    """PyNaCl's bindings; InputError where it is not installed."""
+    """Import PyNaCl's bindings; InputError where it is not installed."""
     try:
         import nacl.bindings
     except ImportError:
@@ -60,7 +60,7 @@ class Workers:
     def map(
         self, function: Callable[[Sequence[bytes]], list[bytes]], items: Sequence[bytes]
     ) -> list[bytes]:
-        """``function`` of all items, each thread having its own stretch of them."""
+        """Apply ``function`` to all items, a stretch of them in each thread."""
         if not items:
             return []
         step = -(-len(items) // self._count)
@@ -70,20 +70,20 @@ class Workers:
 
 @contextmanager
 def workers(count: int | None = None) -> Iterator[Workers]:
-    """As many threads as this process may use cores, unless ``count`` says otherwise."""
+    """Start ``count`` threads, by default one per core that this process may use."""
     count = count or _cores()
     with ThreadPoolExecutor(count, "points") as pool:
         yield Workers(pool, count)
 
 
 def _cores() -> int:
-    """Cores that this process may use, where the system says so, else all there are."""
+    """Count the cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def hash_to_points(messages: Sequence[bytes], domain: bytes, threads: Workers) -> Array:
-    """One point (n, 32) per message; other domains give unrelated points."""
+    """Hash each message to a point, (n, 32) in all; other domains give unrelated points."""
     sodium = libsodium()
     prefix = hashlib.sha256(domain).digest()
 
@@ -113,11 +113,11 @@ class Exponent:
         self._inverse = inverse.to_bytes(POINT_BYTES, "little")
 
     def times(self, points: Array, threads: Workers) -> Array:
-        """The points (n, 32), each multiplied by this number; SecrecyError for a useless point."""
+        """Multiply the points (n, 32) by this number; SecrecyError for a useless point."""
         return self._multiply(self._number, points, threads)
 
     def undo(self, points: Array, threads: Workers) -> Array:
-        """What `times` made of points is taken back."""
+        """Take back what `times` did to points."""
         return self._multiply(self._inverse, points, threads)
 
     def _multiply(self, number: bytes, points: Array, threads: Workers) -> Array:
@@ -139,7 +139,7 @@ class Exponent:
 
 
 def _inverse(number: int) -> int | None:
-    """A number that X25519 can take, times ``number`` one more than a multiple of ℓ; or none."""
+    """Find an inverse of ``number`` mod ℓ that X25519 can take; None if there is none."""
     least = pow(number, -1, ORDER)
     first = least + -(-(_LOWEST - least) // ORDER) * ORDER
     fitting = [n for n in range(first, _HIGHEST, ORDER) if n % 8 == 0]
@@ -147,7 +147,7 @@ def _inverse(number: int) -> int | None:
 
 
 def _coordinates(points: Sequence[bytes]) -> list[bytes]:
-    """Edwards points to u = (1 + y)/(1 − y) (RFC 7748, section 4.1), with one inversion for all."""
+    """Map Edwards points to u = (1 + y)/(1 − y) (RFC 7748, section 4.1), by one inversion."""
     heights = [int.from_bytes(point, "little") % _HIGHEST for point in points]
     before = [1]
     for y in heights:

@@ -61,7 +61,7 @@ LABEL_BYTES = 16
 
 
 class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each party tells the others first. Only the leader's ``salt`` is used."""
+    """First message of each party to the others. Only the leader's ``salt`` is used."""
 
     capacity: Annotated[int, msgspec.Meta(ge=LEAST_CAPACITY, le=MOST)]
     least: Annotated[int, msgspec.Meta(ge=1, le=MOST)]
@@ -69,14 +69,14 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each party tells the others last."""
+    """Last message of each party to the others."""
 
     matched: int
     digest: bytes
 
 
 def capacity_of(count: int) -> int:
-    """``count`` rounded up to five binary digits, at least 64: what others learn of it."""
+    """Round ``count`` up to five binary digits, at least 64; the others learn no more of it."""
     step = 1 << max(0, count.bit_length() - 5)
     return max(LEAST_CAPACITY, -(-count // step) * step)
 
@@ -135,7 +135,7 @@ class Intersection:
         self._salt = theirs[self._leader].salt
 
     def pass_round(self) -> None:
-        """All learn F of their own ids: the leader every party's, without showing the ids."""
+        """Let each party learn F of its own ids; the leader learns every party's F of its ids."""
         with workers() as threads:
             if self.leads:
                 self._ask(threads)
@@ -177,7 +177,7 @@ class Intersection:
         self._values = {self._mesh.me: self._function(self._mesh.me, np.concatenate(own))}
 
     def gather(self) -> None:
-        """The leader learns which of its ids all parties have, from the sum of the tables."""
+        """Let the leader learn from the sum of the tables which of its ids all parties have."""
         slots = slots_for(self.largest)
         words = key_words(self._ids, self._domain("slots"))
         if self.leads:
@@ -196,7 +196,7 @@ class Intersection:
             self._common = np.flatnonzero((decode(table, words) == expected).all(axis=1))
 
     def spread(self) -> Array:
-        """Own row numbers of the common ids, in the order that the leader has drawn."""
+        """Find the own rows of the common ids, in the order that the leader has drawn."""
         if not self.leads:
             labels = self._labels()
             self._refuse_few(len(labels))
@@ -213,7 +213,7 @@ class Intersection:
         return rows
 
     def check(self, rows: Array) -> bytes:
-        """Compare the common ids with all others, by number and digest; returns the digest."""
+        """Compare the common ids with all others, by number and digest; return the digest."""
         listed = hashlib.sha256(self._domain("check"))
         for row in rows:
             listed.update(hashlib.sha256(self._ids[row]).digest())
@@ -227,7 +227,7 @@ class Intersection:
         return mine.digest
 
     def _stretches(self, count: int) -> list[slice]:
-        """``count`` things in as many stretches as the largest set has chunks; some are empty."""
+        """Cut ``count`` things into as many stretches as the largest set has chunks."""
         rounds = -(-self.largest // CHUNK)
         ends = [count * number // rounds for number in range(rounds + 1)]
         return [slice(*pair) for pair in pairwise(ends)]
@@ -238,9 +238,9 @@ class Intersection:
     def _domain(self, *purpose: str) -> bytes:
         return prg.encode_texts("alignment", *self._group, *purpose) + self._salt
 
-    def _function(self, owner: str, points: Array) -> Array:
-        """F of ``owner`` at the own ids, (n, 32), from their points multiplied by its exponent."""
-        prefix = hashlib.sha256(self._domain("function", owner)).digest()
+    def _function(self, party: str, points: Array) -> Array:
+        """F of ``party`` at the own ids, (n, 32), from their points multiplied by its exponent."""
+        prefix = hashlib.sha256(self._domain("function", party)).digest()
         raw = points.tobytes()
         values = (
             hashlib.sha256(prefix + raw[row * POINT_BYTES : (row + 1) * POINT_BYTES] + one).digest()
@@ -249,7 +249,7 @@ class Intersection:
         return np.frombuffer(b"".join(values), np.uint8).reshape(-1, 2 * LABEL_BYTES)
 
     def _mark(self, row: int) -> bytes:
-        """What the common ids are sorted by."""
+        """Derive the mark of a row, by which the common ids are sorted."""
         return prg.derive_key(self._order_key, self._ids[row].hex())
 
     def _tell_progress(self, number: int) -> None:
@@ -294,7 +294,7 @@ class Intersection:
             yield part
 
     def _exchange(self, step: str, mine: Any) -> dict[str, Any]:
-        """What everybody of the group says under this step, oneself included."""
+        """Tell the group ``mine`` under this step; return what each says, this party included."""
         tag = f"{self._tag}/{step}"
         with self._booked(step):
             for peer in self._peers:
@@ -309,7 +309,7 @@ class Intersection:
 
 
 def _shuffled(count: int) -> Array:
-    """The numbers below ``count`` in an order drawn from the operating system's randomness."""
+    """Shuffle the numbers below ``count`` by randomness of the operating system."""
     return np.argsort(prg.uniform_elements(prg.fresh_key(), (count,), np.uint64), kind="stable")
 
 

@@ -1,4 +1,4 @@
-"""A table of random-looking numbers from which whoever holds a key reads that key's value.
+"""An oblivious table: random-looking numbers from which the holder of a key reads its value.
 
 `encode` stores values under keys so that `decode` of a stored key gives its value, and of any other
 key a number that says nothing. A key names three slots and a subset of 64 shared ones; its value is
@@ -36,20 +36,20 @@ _BITS = np.arange(SHARED, dtype=np.uint64)
 
 
 def slots_for(capacity: int) -> int:
-    """Slots of a table that holds up to ``capacity`` keys: 1.4 each, and a few more."""
+    """Count the slots of a table for up to ``capacity`` keys: 1.4 each, and a few more."""
     third = -(-capacity * 14 // 30) + 32
     return 3 * third + SHARED
 
 
 def key_words(keys: Sequence[bytes], domain: bytes) -> Array:
-    """(n, 4) 64-bit words per key: three that choose slots, one that chooses shared ones."""
+    """Hash each key to 64-bit words (n, 4): three choose slots, one chooses shared slots."""
     prefix = hashlib.sha256(domain).digest()
     raw = b"".join(hashlib.sha256(prefix + key).digest() for key in keys)
     return np.frombuffer(raw, "<u8").reshape(-1, 4)
 
 
 def encode(words: Array, values: Array, slots: int) -> Array:
-    """A table (slots, 2) in which these distinct keys (n, 4) have these values (n, 2)."""
+    """Make a table (slots, 2) in which these distinct keys (n, 4) have these values (n, 2)."""
     table = prg.uniform_elements(prg.fresh_key(), (slots, WORDS), np.uint64)
     places = _places(words, slots)
     layers, rest = _peel(places, slots)
@@ -63,7 +63,7 @@ def encode(words: Array, values: Array, slots: int) -> Array:
 
 
 def decode(table: Array, words: Array) -> Array:
-    """The values (n, 2) that the table gives for these keys (n, 4)."""
+    """Read the values (n, 2) that the table gives for these keys (n, 4)."""
     found = np.empty((len(words), WORDS), np.uint64)
     for start in range(0, len(words), _HEIGHT):
         part = words[start : start + _HEIGHT]

@@ -48,12 +48,12 @@ STEPS = (
     "masks",
     "predictions",
 )
-"""The kinds of messages: what a reader learns of each is the ledger's to say."""
+"""The kinds of messages; the ledger says what their readers learn."""
 
 
 @dataclass(frozen=True)
 class SealedBlock:
-    """What all roles must agree on about one run."""
+    """The numbers about one run on which all roles must agree."""
 
     rows: int
     width: int
@@ -66,7 +66,7 @@ class SealedBlock:
     factors: int = 0
     """Columns of A's own factors; 0 if it has none."""
     reveals: bool = False
-    """Whether one result is opened to A at the end."""
+    """True if one result is opened to A at the end."""
 
 
 class SealedFeatures:
@@ -109,7 +109,7 @@ class SealedFeatures:
 
     @property
     def is_label_party(self) -> bool:
-        """Whether this is the label party, which brings what only it knows."""
+        """True at the label party, which brings what only it knows."""
         return self._me == self._roles.label_party
 
     @property

@@ -50,7 +50,7 @@ AHEAD = 8
 class SharedProduct:
     """One role's part in all products with one matrix; blocks of rows are added first.
 
-    ``uses`` says how many products of each kind there will be, ``columns`` of how many vectors.
+    ``uses`` is the number of products of each kind, ``columns`` the number of vectors in each.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SharedProduct:
         return self._common.nbytes + self._own.nbytes
 
     def add(self, rows: int, share: Array | None) -> None:
-        """The next ``rows`` of C; A and H bring their shares of them, which are overwritten."""
+        """Add the next ``rows`` of C; A and H bring their shares of them, which are overwritten."""
         here = slice(self._filled, self._filled + rows)
         self._filled += rows
         if share is not None:
@@ -113,7 +113,7 @@ class SharedProduct:
             total += self._seeds[self._roles.helper, "mask"].take(total.shape, np.uint64)
 
     def multiply(self, kind: str, share: Array) -> Array:
-        """A and H: their shares of the product from their shares of the vectors (size, columns).
+        """A and H: turn shares of vectors (size, columns) into shares of the product.
 
         T deals for it, and gets zeros.
         """

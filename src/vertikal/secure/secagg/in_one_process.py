@@ -1,7 +1,7 @@
 """A whole aggregation in one process: real clients, a real server, and every message as bytes.
 
-For simulation and tests. Clients are asked one after another, in round 3 side by side; who is to
-vanish, and at which stage, is given.
+For simulation and tests. Clients are asked one after another, in round 3 side by side. The caller
+says which clients vanish, and at which stage.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What the server ends with: the sum over ``survivors``, and what travelled, by stage."""
+    """Result at the server: the sum over ``survivors``, and the bytes that travelled, by stage."""
 
     total: Array  # (length,) ring elements
     survivors: tuple[str, ...]

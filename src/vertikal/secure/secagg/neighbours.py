@@ -63,7 +63,7 @@ class NeighbourPlan:
 
 
 def everybody(clients: int, threshold: int | None = None) -> NeighbourPlan:
-    """Each pair of clients; two thirds of them open a secret unless said otherwise."""
+    """Join each pair of clients; two thirds of them open a secret unless said otherwise."""
     return NeighbourPlan(
         clients, clients - 1, 2 * clients // 3 + 1 if threshold is None else threshold
     )
@@ -77,7 +77,7 @@ def plan_neighbours(
     security: int = SECURITY,
     correctness: int = CORRECTNESS,
 ) -> NeighbourPlan:
-    """The smallest number of neighbours that is safe; everybody where that is no fewer."""
+    """Find the smallest number of neighbours that is safe; everybody where that is no fewer."""
     for name, share in (("corrupt", corrupt), ("dropping", dropping)):
         if not 0 <= share < 1 or corrupt + dropping >= 1:
             raise InputError.of(name, "a share of the clients, in all below 1", share)
@@ -91,7 +91,7 @@ def plan_neighbours(
 def _threshold(
     clients: int, degree: int, corrupt: float, dropping: float, security: int, correctness: int
 ) -> int | None:
-    """The lowest threshold that meets all three conditions with this degree, if there is one."""
+    """Find the lowest threshold that meets all three conditions with this degree, if any does."""
     union = math.log2(clients)
     lost = corrupt + dropping
     # A circle falls apart only where two separate runs of k/2 neighbours are gone.
@@ -132,7 +132,7 @@ class Neighbours:
         return tuple(self._circle[(place + step) % n] for step in range(-half, half + 1) if step)
 
     def connected(self, remaining: Collection[str]) -> bool:
-        """Whether the pads of those who remain join all of them, so that only one sum opens."""
+        """Check that pads join all who remain, so that only one sum opens."""
         places = sorted(self._places[name] for name in remaining)
         if self.plan.complete or len(places) < 2:
             return True

@@ -1,4 +1,4 @@
-"""Secure aggregation with drop-outs: what its rounds are, who says what in them, and to whom.
+"""Secure aggregation with drop-outs: its rounds and their messages.
 
 The protocol of Bonawitz et al. (2016, 2017), on the graph of Bell et al. (2020). One server adds up
 vectors of ring elements of many clients, and learns the sum of those that stayed to the end of
@@ -13,8 +13,8 @@ round 3, whatever the others did:
                         everybody else
 
 A secret opens with ``threshold`` shares. A client gives one kind of share about each other client,
-once: the self-mask of who survived, the pads of who did not, never both. Every message passes
-through the server as a frame of `mesh.wire`; nothing in it but encrypted shares is secret.
+once: of the self-mask if that client survived, of the pads if it did not, never both. Every message
+passes through the server as a frame of `mesh.wire`; nothing in it but encrypted shares is secret.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ Message = TypeVar("Message", bound=msgspec.Struct)
 
 @dataclass(frozen=True)
 class Terms:
-    """What server and clients agree on before anything is sent."""
+    """The terms on which server and clients agree before anything is sent."""
 
     job: str
     graph: Neighbours
@@ -107,23 +107,23 @@ class Terms:
         return self.graph.plan.threshold
 
     def signed_parts(self, said: Advertisement) -> tuple[bytes, ...]:
-        """What an advertisement's signature covers."""
+        """The parts of an advertisement that its signature covers."""
         head = encode_texts("advertise keys", self.job, said.client)
         return head, said.cipher_key, said.pad_key, said.commitment
 
     def survivors_digest(self, clients: Iterable[str]) -> bytes:
-        """What a confirmation's code covers."""
+        """Digest of the survivors, which the code of a confirmation covers."""
         words = encode_texts("survivors", self.job) + msgspec.msgpack.encode(sorted(clients))
         return hashlib.sha256(words).digest()
 
 
 def commitment(self_secret: bytes) -> bytes:
-    """A digest that fixes a client's self-mask without showing it: the secret has 248 bits."""
+    """Digest that fixes a client's self-mask without showing it: the secret has 248 bits."""
     return hashlib.sha256(encode_texts("self-mask") + self_secret).digest()
 
 
 def encode(sender: str, receiver: str, stage: str, payload: msgspec.Struct | Array) -> bytes:
-    """A message as the bytes that travel."""
+    """Encode a message as the bytes that travel."""
     if isinstance(payload, np.ndarray):
         frame = wire.frame(sender, receiver, stage, payload)
     else:
@@ -134,7 +134,7 @@ def encode(sender: str, receiver: str, stage: str, payload: msgspec.Struct | Arr
 
 
 def decode(raw: bytes, sender: str, receiver: str, stage: str, kind: type[Message]) -> Message:
-    """The message in these bytes; refuses another sender, receiver, stage or form."""
+    """Decode a message; refuse another sender, receiver, stage or form."""
     payload = _payload(raw, sender, receiver, stage)
     try:
         return convert(payload, kind)
@@ -143,7 +143,7 @@ def decode(raw: bytes, sender: str, receiver: str, stage: str, kind: type[Messag
 
 
 def decode_vector(raw: bytes, sender: str, terms: Terms) -> Array:
-    """A masked vector; refuses another length or ring than agreed."""
+    """Decode a masked vector; refuse another length or ring than agreed."""
     payload = _payload(raw, sender, SERVER, STAGES[2])
     wanted = (terms.ring.dtype, (terms.length,))
     if not isinstance(payload, np.ndarray) or (payload.dtype, payload.shape) != wanted:

@@ -160,7 +160,7 @@ def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
         key_pair = pad_key(secret)
         if key_pair.public != state.advertised[client].pad_key:
             raise _misfit(client, "pads' key", shares)
-        # What the missing client would have added is what its neighbours' pads leave over.
+        # Its neighbours' pads with the missing client are left over: add its side of them.
         for peer in neighbours:
             streams.append(pad_stream(key_pair, client, state.advertised[peer].pad_key, peer))
     total = state.total
@@ -185,7 +185,7 @@ def check_answers(state: ServerState, revealed: Mapping[str, Revealed]) -> None:
 def _shares_of(
     state: ServerState, client: str, given: Mapping[str, Mapping[str, bytes]]
 ) -> dict[str, bytes]:
-    """What the holders of this client's secret gave of it; nobody else can know a share."""
+    """Collect the shares of this client's secret from its holders; nobody else can know one."""
     holders = (client, *state.terms.graph.of(client))
     return {p: given[p][client] for p in holders if client in given.get(p, {})}
 

@@ -25,7 +25,7 @@ _DRAWN = 48
 
 
 def split(secret: bytes, holders: Iterable[int], threshold: int) -> dict[int, int]:
-    """One share for each holder's number."""
+    """Split a secret into one share for each holder's number."""
     numbers = list(holders)
     if len(secret) != SECRET_BYTES:
         raise InputError.of("secret", f"{SECRET_BYTES} bytes", f"{len(secret)} bytes")
@@ -39,10 +39,10 @@ def split(secret: bytes, holders: Iterable[int], threshold: int) -> dict[int, in
 
 
 def join(shares: Mapping[int, int], threshold: int) -> bytes:
-    """The secret of at least ``threshold`` shares; the first so many are used.
+    """Find the secret of at least ``threshold`` shares; the first ``threshold`` are used.
 
-    Shares that belong to no 31-byte secret are refused; others that do not fit give another
-    secret, which who knows a digest of the true one must compare.
+    Shares that give no 31-byte secret are refused. Other wrong shares give another secret: compare
+    it with a digest of the true one.
     """
     if len(shares) < threshold:
         raise SecrecyError(

@@ -4,9 +4,9 @@ Each party adds a mask to its number, the masked numbers are summed over tree T1
 totally different tree T2, and the receiver takes the second sum from the first.
 
 For phases the paper draws the mask b^ℓ once per direction (it becomes the feature's offset b), so
-the same mask hides every row: who receives a subtotal in T1 sees exact differences between two
-people's subtotals. This is what was published, and it is kept here to be looked at; `pads` does not
-share it. All other sums draw fresh masks.
+the same mask hides every row: the receiver of a subtotal in T1 sees exact differences between two
+people's subtotals. The published algorithm is kept here as it is; `pads` does not have this flaw.
+All other sums draw fresh masks.
 
 FDSKL Definition 2: two trees are totally different if no subtree with more than one leaf belongs to
 both. That is not enough: with T1 = ((a, k), c) and T2 = (a, c), which are totally different, c
@@ -36,7 +36,7 @@ _FEW = 4
 
 
 def kept_offset(parties: tuple[str, ...], to: str) -> str:
-    """FDSKL Algorithm 3, line 6: whose offset stays; the same for all rows and runs."""
+    """FDSKL Algorithm 3, line 6: choose the party whose offset stays, for all rows and runs."""
     others = [name for name in parties if name != to]
     coin = hashlib.sha256(encode_texts("kept", to, *parties)).digest()
     return others[int.from_bytes(coin[:8], "big") % len(others)]
@@ -57,7 +57,7 @@ class TwoTreesSum:
         self._trees: dict[tuple[str, str | None], tuple[Tree, Tree]] = {}
 
     def sum(self, values: Array, to: str) -> Array | None:
-        """The sum of everybody's ``values`` at ``to``, by fresh masks; both trees span all."""
+        """Sum everybody's ``values`` at ``to`` under fresh masks; both trees span all parties."""
         values = summable(values, to, self._group)
         first, second = self._pair(to, None)
         masks = uniform_elements(self._key, values.shape, values.dtype, stream=self._rounds)
@@ -127,7 +127,7 @@ def received(node: Tree, party: str) -> Iterator[frozenset[str]]:
 
 
 def unmasked_sums(first: Tree, second: Tree, party: str) -> int:
-    """How many independent sums of others' numbers ``party`` can free of their masks.
+    """Count the independent sums of others' numbers that ``party`` can free of their masks.
 
     Each subtotal in the first tree carries the masks of its leaves; each in the second is a sum of
     masks. The party knows its own. What both kinds of subtotals span in common can be unmasked.
@@ -178,7 +178,7 @@ def masking_trees(parties: Sequence[str], without: str | None = None) -> tuple[T
 
 
 def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Some orders of the names, as unlike each other as a few can be; all of them while few."""
+    """Choose a few orders of the names that are very unlike; all orders of few names."""
     if len(names) <= _FEW:
         return list(permutations(names))
     turned = [(*names[i:], *names[:i]) for i in range(len(names))]

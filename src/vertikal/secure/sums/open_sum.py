@@ -27,7 +27,7 @@ class OpenSum:
         self._rounds = 0
 
     def sum(self, values: Array, to: str) -> Array | None:
-        """The sum of everybody's ``values`` (ring elements) at party ``to``; None elsewhere."""
+        """Sum everybody's ``values`` (ring elements) at party ``to``; None at the others."""
         values = summable(values, to, self._group)
         tag = f"open/{self._purpose}/{group_name(self._group)}/{self._rounds}"
         self._rounds += 1

@@ -1,4 +1,4 @@
-"""Secure sums by one-time pads between pairs of parties (the default, ``masking="pads"``).
+"""Masking by one-time pads between pairs of parties, and their unmasking in the sum (the default).
 
 Each pair expands its key to a pad; the party whose name comes first adds it, the other subtracts
 it. All pads cancel in the sum, and each summand in transit is uniform in the ring whatever the
@@ -100,12 +100,12 @@ class PadSequence:
 
 
 def group_name(group: tuple[str, ...]) -> str:
-    """A short name for a group of parties, for tags: groups must not read each other's messages."""
+    """Make a short name of a group for tags: groups must not read each other's messages."""
     return hashlib.sha256(encode_texts(*group)).hexdigest()[:8]
 
 
 def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
-    """``values`` as they can be masked in place, copied if need be; refuses what is no sum."""
+    """Return ``values`` so that they can be masked in place; refuse what cannot be summed."""
     if values.dtype.kind != "u":
         raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
     if to not in group:
@@ -131,7 +131,7 @@ class PaddedSum:
         self._rounds = 0
 
     def sum(self, values: Array, to: str) -> Array | None:
-        """The sum of everybody's ``values`` (ring elements), at party ``to`` only.
+        """Sum everybody's ``values`` (ring elements) at party ``to``; None at the others.
 
         ``values`` is overwritten. Its dtype is the ring.
         """
