@@ -21,6 +21,7 @@ from vertikal.secure.lattice_gaussian import (
     LatticeGaussian,
     _cumulative,
     fraction_bits_for,
+    fresh_noise,
 )
 
 KEY = bytes(range(32))
@@ -52,6 +53,14 @@ def test_a_key_gives_the_same_noise_and_another_key_other_noise():
     noise = LatticeGaussian(NARROWEST * SPREAD)
     assert (noise.sample(KEY, (5, 2)) == noise.sample(KEY, (5, 2))).all()
     assert (noise.sample(KEY, (5, 2)) != noise.sample(KEY[::-1], (5, 2))).any()
+
+
+def test_fresh_noise_never_comes_twice():
+    width = NARROWEST * SPREAD
+    one, other = (fresh_noise(width, (50, 2)) for _ in range(2))
+    assert one.shape == (50, 2)
+    assert np.abs(one).max() < 15 * width
+    assert (one != other).any()
 
 
 def test_the_table_is_the_distribution_function_to_128_bits():

@@ -260,3 +260,16 @@ def test_a_product_says_so_many_bits_and_no_more(bits, opened):
     assert np.abs(gaps).max() < widest
     assert np.abs(gaps).mean() == pytest.approx(widest / 3, rel=0.1)
     assert widest / 2 / 2 ** (bits - 1) == 2.0**-opened
+
+
+def test_the_helper_knows_how_often_the_row_that_was_opened_most_was_opened():
+    some = np.array([1, 2])
+
+    def program(part):
+        part.product("forward", np.ones((5, 1)))
+        part.product("forward", np.ones((5, 1)), some)
+
+    session = hide(draw_phases(*SHAPE), program)
+    session.outcome.unwrap()
+    assert session.parts["hal"].opened == 2
+    assert session.parts["ada"].opened == 0

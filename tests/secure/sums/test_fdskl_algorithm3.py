@@ -17,6 +17,7 @@ from vertikal.mesh.collectives import SHAPES, cycle, edges, host, leaves, star, 
 from vertikal.secure.keys import prg
 from vertikal.secure.sums.fdskl_algorithm3 import (
     TwoTreesSum,
+    kept_offset,
     masking_trees,
     received,
     safe,
@@ -189,6 +190,16 @@ def test_a_sum_and_a_phase_sum_may_alternate():
     assert np.array_equal(got["a"][0], total)
     assert np.array_equal(got["b"][1], total + values["c"][1])
     assert np.array_equal(got["c"][2], total)
+
+
+def test_the_kept_offset_is_everybodys_choice_and_never_the_receivers():
+    chosen = {kept_offset(NAMES[:count], to) for count in range(3, 8) for to in NAMES[:count]}
+    assert len(chosen) > 2
+    for to in NAMES:
+        kept = kept_offset(NAMES, to)
+        assert kept in NAMES
+        assert kept != to
+        assert kept == kept_offset(NAMES, to)
 
 
 def test_two_parties_cannot_sum_over_two_trees():
