@@ -14,8 +14,8 @@ import sys
 sys.modules["numba"] = None  # as if it were not installed
 import numpy as np
 from vertikal import FDSKLClassifier
-from vertikal.secure import ring_products
-assert type(ring_products.LOOPS).__name__ == "NumpyRingLoops"
+from vertikal.ring import products
+assert type(products.LOOPS).__name__ == "NumpyRingLoops"
 generator = np.random.default_rng(0)
 X = generator.normal(size=(200, 6))
 y = (X[:, 0] * X[:, 3] > 0).astype(int)

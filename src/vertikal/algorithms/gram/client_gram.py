@@ -2,7 +2,8 @@
 
 Each client holds its own columns of the same rows, down to one. It sends its masked outer product,
 of which only the entries on and above the diagonal travel; the server learns the sum over those who
-stayed. The aggregation itself is passed in (`secure.secagg_run.aggregate`, with its drop-outs).
+stayed. The aggregation itself is passed in (`secure.secagg.in_one_process.aggregate`, with its
+drop-outs).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _DECISION = b"vertikal decision\0"
 
 
 class Keys(Protocol):
-    """This party's key and everybody's certificates (`secure/credentials`)."""
+    """This party's key and everybody's certificates (`secure.keys.credentials`)."""
 
     def sign(self, message: bytes) -> bytes: ...
 

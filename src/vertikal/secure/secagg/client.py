@@ -1,4 +1,4 @@
-"""A client of secure aggregation: its state, and one function per round (see `secagg`).
+"""A client of secure aggregation: its state, and one function per round (see `rounds`).
 
 Every function takes what the server sent, checks it, and returns what goes back. A client that
 refuses raises, and sends nothing any more.

@@ -1,4 +1,4 @@
-"""The server of secure aggregation: its state, and one function per round (see `secagg`).
+"""The server of secure aggregation: its state, and one function per round (see `rounds`).
 
 It passes on what clients encrypt for one another, adds up masked vectors as they come, and takes
 the masks off the sum with the shares of those who are still there. It keeps no single vector.
