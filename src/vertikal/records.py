@@ -8,7 +8,7 @@ before anything of it is read. All of Vertikal reads its records here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,6 +46,17 @@ def msgpack_reader(kind: type[T]) -> Callable[[bytes | memoryview], T]:
     """`from_msgpack` of one type, for what is read often."""
     with _lock:
         return msgspec.msgpack.Decoder(kind).decode
+
+
+def json_schemas(
+    kinds: Sequence[Any], reference: str
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """Describe types by JSON schemas: one per type, and the records that these refer to by name.
+
+    ``reference`` is how a schema refers to a record, with ``{name}`` in it.
+    """
+    with _lock:
+        return msgspec.json.schema_components(kinds, ref_template=reference)
 
 
 def _learn(kind: Any) -> None:

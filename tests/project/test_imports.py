@@ -212,7 +212,8 @@ def records_read_elsewhere(package: Path) -> list[str]:
             name = dotted(node.func)
             typed = len(node.args) > 1 or any(word.arg == "type" for word in node.keywords)
             if name.startswith("msgspec.") and (
-                name.endswith((".convert", ".Decoder")) or (name.endswith(".decode") and typed)
+                name.endswith((".convert", ".Decoder", ".schema", ".schema_components"))
+                or (name.endswith(".decode") and typed)
             ):
                 found.append(f"{file.name}:{node.lineno}: {name}, which is `records`' to call")
     return found
@@ -404,6 +405,7 @@ def test_allowed_is_allowed(tmp_path, path, text):
         ),
         (records_read_elsewhere, "node/jobs.py", "import msgspec\nmsgspec.convert({}, Job)"),
         (records_read_elsewhere, "node/jobs.py", "import msgspec\nmsgspec.json.Decoder(Job)"),
+        (records_read_elsewhere, "node/jobs.py", "import msgspec\nmsgspec.json.schema(Job)"),
         (
             records_read_elsewhere,
             "node/jobs.py",

@@ -14,9 +14,9 @@ from vertikal.errors import DiskFull, InputError, PeerStopped, RequestRefused, S
 from vertikal.node.config.party_file import Http
 from vertikal.node.predictions import endpoint
 from vertikal.node.predictions.endpoint import (
-    Desk,
     Endpoint,
-    Rate,
+    RateLimit,
+    RequestHandler,
     application,
     read_token,
 )
@@ -70,8 +70,8 @@ def test_scores_and_refusals(served):
     assert post(served, body(unknown="degraded", version=2))[0] == 200
     for sent, code, said in (
         (b"{", 400, "truncated"),
-        (body(ids=[]), 400, "1 to 10"),
-        (body(ids=["1"] * 11), 400, "1 to 10"),
+        (body(ids=[]), 400, "length >= 1"),
+        (body(ids=["1"] * 11), 400, "ids must be at most 10, got 11"),
         (body(ids=[7]), 400, "Expected `str`"),
         (body(path="x"), 400, "unknown field"),
         (body(model="none"), 400, "no model"),
@@ -100,33 +100,33 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
         return real(one, other)
 
     monkeypatch.setattr(endpoint.hmac, "compare_digest", compare)
-    desk = Desk(settings(), TOKEN.encode(), scores)
-    desk.admit(f"Bearer {TOKEN}", "3")
+    handler = RequestHandler(settings(), TOKEN.encode(), scores)
+    handler.admit(f"Bearer {TOKEN}", "3")
     for wrong in ("", "Bearer", "Bearer x", f"Basic {TOKEN}"):
         with pytest.raises(RequestRefused):
-            desk.admit(wrong, "3")
+            handler.admit(wrong, "3")
     assert len(compared) == 5
 
 
 def test_too_many_and_too_long_requests():
-    desk = Desk(settings(per_minute=2), TOKEN.encode(), scores)
+    handler = RequestHandler(settings(per_minute=2), TOKEN.encode(), scores)
     for _ in range(2):
-        desk.admit(f"Bearer {TOKEN}", "3")
+        handler.admit(f"Bearer {TOKEN}", "3")
     with pytest.raises(RequestRefused, match="at most 2 requests a minute") as refused:
-        desk.admit(f"Bearer {TOKEN}", "3")
+        handler.admit(f"Bearer {TOKEN}", "3")
     assert refused.value.status == 429
-    desk = Desk(settings(most_bytes=10), TOKEN.encode(), scores)
+    handler = RequestHandler(settings(most_bytes=10), TOKEN.encode(), scores)
     for length, status in (("", 411), ("x", 411), ("11", 413)):
         with pytest.raises(RequestRefused) as refused:
-            desk.admit(f"Bearer {TOKEN}", length)
+            handler.admit(f"Bearer {TOKEN}", length)
         assert refused.value.status == status
     with pytest.raises(RequestRefused, match="at most 10 bytes"):
-        desk.answer(b"x" * 11)
+        handler.answer(b"x" * 11)
 
 
 def test_a_rate_recovers_with_time():
     now = [0.0]
-    rate = Rate(60, lambda: now[0])
+    rate = RateLimit(60, lambda: now[0])
     assert [rate.take() for _ in range(61)] == [True] * 60 + [False]
     now[0] = 2.5
     assert [rate.take() for _ in range(3)] == [True, True, False]
@@ -158,7 +158,7 @@ def test_the_description_is_served(served):
 
 
 schema = schemathesis.openapi.from_asgi(
-    "/openapi.json", application(Desk(settings(), TOKEN.encode(), scores))
+    "/openapi.json", application(RequestHandler(settings(), TOKEN.encode(), scores))
 )
 
 

@@ -1,7 +1,7 @@
 """Predictions over HTTP at the label party: ``POST /predict``, described in OpenAPI.
 
-It listens on loopback only; who wants it elsewhere puts a proxy with TLS before it. Every request
-carries a token, compared in constant time; requests a minute, rows and bytes are limited.
+It listens on loopback only; to reach it from elsewhere, put a proxy with TLS before it. Every
+request carries a token, compared in constant time; requests a minute, rows and bytes are limited.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -28,23 +28,14 @@ from vertikal.errors import (
 )
 from vertikal.files import write_whole
 from vertikal.node.config.party_file import Http
-from vertikal.node.predictions.openapi import MOST_VERSIONS, description
+from vertikal.node.predictions.openapi import Answer, Failure, Request, Score, description
 from vertikal.records import convert
 
 Predict = Callable[[str, tuple[str, ...], bool | None, int | None], list[dict[str, Any]]]
 
 
-class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `POST /predict` takes."""
-
-    model: str
-    ids: tuple[str, ...]
-    version: Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSIONS)] | None = None
-    unknown: Literal["reject", "degraded"] | None = None
-
-
 def read_request(body: bytes) -> Request:
-    """A body as `Request`; JSON has one kind of number, so 2.0 is a whole one."""
+    """Read a body as a `Request`; JSON has one kind of number, so 2.0 is a whole one."""
     content = msgspec.json.decode(body)
     version = content.get("version") if isinstance(content, dict) else None
     if isinstance(version, float) and version.is_integer():
@@ -52,7 +43,7 @@ def read_request(body: bytes) -> Request:
     return convert(content, Request)
 
 
-class Rate:
+class RateLimit:
     """At most ``most`` requests a minute, with that many at once after a quiet minute."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,7 +54,7 @@ class Rate:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Whether one more request is within the limit."""
+        """Count one more request; False if it is beyond the limit."""
         with self._lock:
             now = self._clock()
             self._left = min(self._most, self._left + (now - self._when) * self._most / 60)
@@ -74,19 +65,22 @@ class Rate:
             return True
 
 
-class Desk:
-    """What is decided about a request before and after prediction, whatever carries it."""
+class RequestHandler:
+    """Checks requests and answers them with scores, whatever server carries them."""
 
     def __init__(self, settings: Http, token: bytes, predict: Predict) -> None:
         self._settings = settings
         self._token = token
         self._predict = predict
-        self._rate = Rate(settings.per_minute)
+        self._rate = RateLimit(settings.per_minute)
 
     def admit(self, authorization: str, length: str) -> None:
-        """Refuse who has no token, comes too often, or brings too much."""
+        """Refuse a request without the token, one too many, or one with too long a body."""
         if not self._rate.take():
-            raise RequestRefused(429, f"at most {self._settings.per_minute} requests a minute")
+            raise RequestRefused(
+                429,
+                f"at most {self._settings.per_minute} requests a minute are answered; wait",
+            )
         scheme, _, token = authorization.partition(" ")
         given = token.strip().encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self._token) or scheme.lower() != "bearer":
@@ -94,18 +88,23 @@ class Desk:
         if not length.isdigit():
             raise RequestRefused(411, "the header Content-Length must say how long the body is")
         if int(length) > self._settings.most_bytes:
-            raise RequestRefused(413, f"at most {self._settings.most_bytes} bytes")
+            raise self._too_long()
+
+    def _too_long(self) -> RequestRefused:
+        return RequestRefused(413, f"the body must have at most {self._settings.most_bytes} bytes")
 
     def answer(self, body: bytes) -> bytes:
-        """The scores as JSON."""
+        """Answer a body with the scores as JSON."""
         if len(body) > self._settings.most_bytes:
-            raise RequestRefused(413, f"at most {self._settings.most_bytes} bytes")
+            raise self._too_long()
         try:
             request = read_request(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise RequestRefused(400, f"body: {error}") from None
-        if not 0 < len(request.ids) <= self._settings.most_rows:
-            raise RequestRefused(400, f"ids: 1 to {self._settings.most_rows} of them")
+        if len(request.ids) > self._settings.most_rows:
+            raise RequestRefused(
+                400, f"ids must be at most {self._settings.most_rows}, got {len(request.ids)}"
+            )
         degraded = None if request.unknown is None else request.unknown == "degraded"
         try:
             scores = self._predict(request.model, request.ids, degraded, request.version)
@@ -117,7 +116,7 @@ class Desk:
             raise RequestRefused(503, _line(error)) from None
         except DiskFull:
             raise RequestRefused(503, "the disk of this party's store is full") from None
-        return msgspec.json.encode({"model": request.model, "scores": scores})
+        return msgspec.json.encode(Answer(request.model, convert(scores, tuple[Score, ...])))
 
 
 class Endpoint:
@@ -125,13 +124,13 @@ class Endpoint:
 
     def __init__(self, settings: Http, folder: Path, predict: Predict) -> None:
         self._settings = settings
-        self._desk = Desk(settings, read_token(folder / settings.token_file), predict)
+        self._handler = RequestHandler(settings, read_token(folder / settings.token_file), predict)
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self.port = 0
 
     def start(self) -> None:
-        """Listen; a request may come as soon as this returns."""
+        """Listen; requests may come as soon as this returns."""
         try:
             import uvicorn
         except ModuleNotFoundError:
@@ -152,7 +151,7 @@ class Endpoint:
             ) from None
         self.port = int(listening.getsockname()[1])
         config = uvicorn.Config(
-            application(self._desk),
+            application(self._handler),
             log_level="error",
             access_log=False,
             timeout_keep_alive=30,
@@ -171,8 +170,8 @@ class Endpoint:
             self._thread.join(5.0)
 
 
-def application(desk: Desk) -> Any:
-    """The routes."""
+def application(handler: RequestHandler) -> Any:
+    """Make the routes around a handler."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
@@ -182,18 +181,19 @@ def application(desk: Desk) -> Any:
 
     async def predict(request: Incoming) -> Response:
         try:
-            desk.admit(
+            handler.admit(
                 request.headers.get("authorization", ""),
                 request.headers.get("content-length", ""),
             )
             with contextlib.suppress(ClientDisconnect):
                 body = await request.body()
-                answer = await run_in_threadpool(desk.answer, body)
+                answer = await run_in_threadpool(handler.answer, body)
                 return Response(answer, media_type="application/json")
             return Response(status_code=400)
         except RequestRefused as refusal:
             headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
-            return JSONResponse({"error": str(refusal)}, refusal.status, headers)
+            failure = msgspec.json.encode(Failure(str(refusal)))
+            return Response(failure, refusal.status, headers, "application/json")
 
     async def describe(_: Incoming) -> Response:
         return JSONResponse(description())
@@ -207,7 +207,7 @@ def application(desk: Desk) -> Any:
 
 
 def read_token(path: Path) -> bytes:
-    """The token in this file, made if it is not there; refuses a file that others can read."""
+    """Read the token in this file, or make one; refuse a file that others can read."""
     if not path.exists():
         write_whole(path, secrets.token_urlsafe(32).encode())
     mode = path.stat().st_mode & 0o077

@@ -1,55 +1,16 @@
-"""The OpenAPI description of the HTTP endpoint."""
+"""Requests and answers of the HTTP endpoint, and the OpenAPI description made from them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+
+from vertikal.records import json_schemas
 from vertikal.version import __version__
 
 MOST_VERSIONS = 1_000_000
 
-_REQUEST = {
-    "type": "object",
-    "required": ["model", "ids"],
-    "additionalProperties": False,
-    "properties": {
-        "model": {"type": "string", "description": "Name of the model."},
-        "ids": {
-            "type": "array",
-            "minItems": 1,
-            "items": {"type": "string"},
-            "description": "Whom to score, by the ids of the tables.",
-        },
-        "version": {
-            "type": ["integer", "null"],
-            "minimum": 1,
-            "maximum": MOST_VERSIONS,
-            "description": "Version of the model; the newest that is done by default.",
-        },
-        "unknown": {
-            "enum": ["reject", "degraded", None],
-            "description": "For an id that a party lacks; by default as the policy says. "
-            "'degraded' needs the leave of every other party.",
-        },
-    },
-}
-_SCORE = {
-    "type": "object",
-    "required": ["id", "status", "value", "unknown_at"],
-    "properties": {
-        "id": {"type": "string"},
-        "status": {"enum": ["ok", "degraded", "unknown"]},
-        "value": {"type": ["number", "null"], "description": "The model's output f."},
-        "probability": {"type": ["number", "null"], "description": "Of the second class."},
-        "unknown_at": {"type": "string", "description": "Parties that lack the id."},
-    },
-}
-_ANSWER = {
-    "type": "object",
-    "required": ["model", "scores"],
-    "properties": {"model": {"type": "string"}, "scores": {"type": "array", "items": _SCORE}},
-}
-_ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 _REFUSALS = {
     "400": "The request cannot be used as it is.",
     "401": "No token, or a wrong one.",
@@ -61,32 +22,85 @@ _REFUSALS = {
 }
 
 
+def _text(description: str) -> msgspec.Meta:
+    return msgspec.Meta(description=description)
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ids to score with a model."""
+
+    model: Annotated[str, _text("Name of the model.")]
+    ids: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(min_length=1, description="People to score, by the ids of the tables."),
+    ]
+    version: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSIONS)] | None,
+        _text("Version of the model; the newest that is done by default."),
+    ] = None
+    unknown: Annotated[
+        Literal["reject", "degraded"] | None,
+        _text(
+            "Treatment of an id that a party lacks; by default as the policy says. 'degraded' "
+            "needs the consent of every other party."
+        ),
+    ] = None
+
+
+class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The score of one id."""
+
+    id: str
+    status: Literal["ok", "degraded", "unknown"]
+    value: Annotated[float | None, _text("The model's output f.")]
+    unknown_at: Annotated[str, _text("Parties that lack the id.")]
+    probability: Annotated[
+        float | msgspec.UnsetType | None, _text("Probability of the second class.")
+    ] = msgspec.UNSET
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One score per id, in the order of the request."""
+
+    model: str
+    scores: tuple[Score, ...]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The reason why there are no scores."""
+
+    error: str
+
+
 def description() -> dict[str, Any]:
-    """The document that ``GET /openapi.json`` gives."""
-    answers: dict[str, Any] = {
-        code: {"description": words, "content": {"application/json": {"schema": _ERROR}}}
-        for code, words in _REFUSALS.items()
+    """Make the document that ``GET /openapi.json`` gives."""
+    (request, answer, failure), schemas = json_schemas(
+        (Request, Answer, Failure), "#/components/schemas/{name}"
+    )
+    responses: dict[str, Any] = {
+        code: {"description": text, "content": _json(failure)} for code, text in _REFUSALS.items()
     }
-    answers["200"] = {
-        "description": "One score per id, in the order of the request.",
-        "content": {"application/json": {"schema": _ANSWER}},
-    }
+    responses["200"] = {"description": Answer.__doc__, "content": _json(answer)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Vertikal predictions", "version": __version__},
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
         "security": [{"token": []}],
         "paths": {
             "/predict": {
                 "post": {
                     "summary": "Score people by their ids.",
                     "operationId": "predict",
-                    "requestBody": {
-                        "required": True,
-                        "content": {"application/json": {"schema": _REQUEST}},
-                    },
-                    "responses": answers,
+                    "requestBody": {"required": True, "content": _json(request)},
+                    "responses": responses,
                 }
             }
         },
     }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
