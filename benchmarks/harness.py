@@ -19,7 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from vertikal.reporting.style import chart_css
+from benchmarks.charts import write_svg
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("vertikal", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
@@ -82,12 +82,8 @@ class Benchmark:
         return path
 
     def draw(self, folder: Path, chart: str, part: str = "") -> Path:
-        """Write a chart (of `vertikal.reporting.svg`) as a file of its own, beside the JSON."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.name}{part and '-'}{part}.svg"
-        path.write_text(chart.replace(">", f"><style>{chart_css()}</style>", 1) + "\n")
-        print(f"drawn in {os.path.relpath(path)}")
-        return path
+        """Write a chart as a file of its own, beside the JSON."""
+        return write_svg(chart, folder, f"{self.name}{part and '-'}{part}")
 
 
 def seconds(function: Callable[[], Any]) -> float:

@@ -53,11 +53,14 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
         raise disk_error(path, error) from None
 
 
-def move_over(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Do as `write_whole`, for files outside a store: a failure is an OSError."""
+def move_over(path: Path, content: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
+    """Do as `write_whole`, for files outside a store: a failure is an OSError.
+
+    The umask takes its bits from ``mode``.
+    """
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(number, "wb") as file:
             file.write(content)
             if durable:

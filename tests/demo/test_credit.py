@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from vertikal import FDSKLClassifier
 from vertikal.baselines import PooledKernelClassifier
-from vertikal.demo.credit import LABEL_PARTY, CreditPopulation, credit_population
+from vertikal.demo.credit import LABEL_PARTY, credit_population
+from vertikal.demo.data_sets import DataSet
 from vertikal.errors import InputError
 
 ROWS = 6000
@@ -21,17 +22,17 @@ TRAIN, TEST = slice(0, 4500), slice(4500, ROWS)
 
 
 @pytest.fixture(scope="module")
-def population() -> CreditPopulation:
+def population() -> DataSet:
     return credit_population(ROWS, 0)
 
 
-def auc(model: Any, population: CreditPopulation, columns: list[int]) -> float:
+def auc(model: Any, population: DataSet, columns: list[int]) -> float:
     X = population.X[:, columns]
     model.fit(X[TRAIN], population.y[TRAIN])
     return float(roc_auc_score(population.y[TEST], model.decision_function(X[TEST])))
 
 
-def test_form(population: CreditPopulation) -> None:
+def test_form(population: DataSet) -> None:
     assert list(population.columns) == ["lender", "bank", "shop"]
     assert all(5 <= len(names) <= 7 for names in population.columns.values())
     assert population.X.shape == (ROWS, len(population.names))
@@ -44,14 +45,14 @@ def test_form(population: CreditPopulation) -> None:
     assert len(set(listed)) == len(listed)
 
 
-def test_numbers_are_the_places_of_the_names(population: CreditPopulation) -> None:
+def test_numbers_are_the_places_of_the_names(population: DataSet) -> None:
     numbers = population.numbers()
     assert sorted(n for own in numbers.values() for n in own) == list(range(len(population.names)))
     for party, names in population.columns.items():
         assert [population.names[n] for n in numbers[party]] == names
 
 
-def test_plausible_scales_and_skew(population: CreditPopulation) -> None:
+def test_plausible_scales_and_skew(population: DataSet) -> None:
     column = dict(zip(population.names, population.X.T, strict=True))
     for name in ("loan_amount", "stated_income", "balance", "basket_value", "overdrafts"):
         assert column[name].min() >= 0
@@ -82,7 +83,7 @@ def test_bad_numbers_of_rows_are_refused(rows: Any) -> None:
 
 
 def test_all_columns_by_a_kernel_beat_a_line_and_a_line_beats_the_lender(
-    population: CreditPopulation,
+    population: DataSet,
 ) -> None:
     everything = list(range(len(population.names)))
     own = population.numbers()[LABEL_PARTY]
@@ -97,7 +98,7 @@ def test_all_columns_by_a_kernel_beat_a_line_and_a_line_beats_the_lender(
     assert line > alone + 0.03
 
 
-def test_the_risk_lies_between_parties(population: CreditPopulation) -> None:
+def test_the_risk_lies_between_parties(population: DataSet) -> None:
     """No two of the three parties come near what all three reach."""
     numbers = population.numbers()
     everybody = list(range(len(population.names)))

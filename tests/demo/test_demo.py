@@ -17,7 +17,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from vertikal.cli import main
-from vertikal.demo.report import RESULTS_ID
 from vertikal.version import __version__
 
 OPTIONS = ["demo", "--rows", "1500", "--seed", "0"]
@@ -57,7 +56,7 @@ class Elements(HTMLParser):
         if tag not in {"meta", "link", "br", "img", "input", "hr"}:
             self.open.append(tag)
         self.loaded += [v or "" for k, v in attributes if k in LOADING]
-        self._inside = tag == "script" and ("id", RESULTS_ID) in attributes
+        self._inside = tag == "script" and ("id", "results") in attributes
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)

@@ -1,4 +1,4 @@
-"""Reads drawings back: parsed elements, and where their texts and boxes lie.
+"""Read drawings back: parsed elements, and where their texts and boxes lie.
 
 Boxes of texts use the same width estimate as the drawing code, which the screen never
 exceeds for usual fonts; what does not overlap here does not overlap there.
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from vertikal.reporting.markup import text_width
+from vertikal.reporting.text_width import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = {"title": 15.0, "name": 13.5, "what": 11.0, "size": 11.0, "count": 11.0, "role": 11.0}
@@ -47,7 +47,7 @@ def parse(svg: str) -> ET.Element:
     assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg\")", svg)
     for element in root.iter():
         for name in _COORDINATES & set(element.keys()):
-            assert not re.search("nan|inf|e", element.get(name) or ""), (element.tag, name)
+            assert not re.search("nan|inf|e|j", element.get(name) or ""), (element.tag, name)
     return root
 
 

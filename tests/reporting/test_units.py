@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertikal.reporting.units import bytes_text, count_text, seconds_text
+from vertikal.reporting.units import bytes_text, seconds_text
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,6 @@ def test_bytes(value: float, expected: str) -> None:
 )
 def test_seconds(value: float, expected: str) -> None:
     assert seconds_text(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [(0, "0"), (999, "999"), (32561, "32,561"), (-1234, "−1,234")]
-)
-def test_counts(value: int, expected: str) -> None:
-    assert count_text(value) == expected
-    assert count_text(np.int64(value)) == expected
 
 
 @given(st.floats(min_value=0, max_value=1e24))

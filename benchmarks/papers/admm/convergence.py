@@ -18,7 +18,7 @@ from benchmarks.papers.admm import sgd
 from benchmarks.papers.admm.problems import Problem, with_ones
 from benchmarks.papers.admm.rounds import losses_by_round
 from vertikal import ADMMClassifier
-from vertikal.reporting.svg import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 Array = npt.NDArray[Any]
 

@@ -28,7 +28,7 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.admm import problems
 from benchmarks.papers.admm.problems import Problem
 from vertikal import ADMMClassifier
-from vertikal.reporting.svg import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 DELTA = 1e-5
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)

@@ -28,7 +28,7 @@ from benchmarks.papers.admm.convergence import short
 from benchmarks.papers.admm.problems import Problem
 from benchmarks.papers.admm.rounds import Disturb, designs, losses_by_round
 from vertikal.privacy.accountant import epsilon_of
-from vertikal.reporting.svg import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes, Result
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
-from vertikal.reporting import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 NAMES = tuple(f"party{i}" for i in range(1, 9))
 LABEL_PARTIES = NAMES[:4]

@@ -12,7 +12,7 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.settings import DSG
 from vertikal import AVFKAMClassifier
-from vertikal.reporting import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 BANDWIDTHS = (0.25, 1.0, 4.0)
 """Multiples of the bandwidth that the other benchmarks use."""

@@ -20,7 +20,7 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.avfkam.data import PUBLISHED, PUBLISHED_FDSKL, Rows, rows_of
 from benchmarks.papers.avfkam.settings import DSG, EXACT, SPLITS, TARGETS
 from vertikal import AVFKAMClassifier, FDSKLClassifier
-from vertikal.reporting import BarGroup, bar_chart
+from vertikal.reporting.bar_chart import bar_chart
 
 SHARED = ("n_components", "bandwidth")
 
@@ -81,9 +81,10 @@ def chart(data: str, scores: dict[str, list[float]]) -> str:
     bars = {name: float(np.mean(values)) for name, values in scores.items()}
     bars |= {"AVFKAM published": PUBLISHED[data], "FDSKL published": PUBLISHED_FDSKL[data]}
     return bar_chart(
-        [BarGroup(name, {"test AUC": value}) for name, value in bars.items()],
+        {name: {"test AUC": value} for name, value in bars.items()},
         title=f"{data}: test AUC",
         value_text=lambda value: f"{value:.4f}",
+        width=720,
     )
 
 

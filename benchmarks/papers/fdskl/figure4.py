@@ -15,7 +15,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from vertikal.data.tables import Table
 from vertikal.mesh.collectives import SHAPES
 from vertikal.mesh.network import NetworkMesh
 from vertikal.party.party import Labels, Party, digest
-from vertikal.reporting import Series, line_chart
-from vertikal.reporting.style import chart_css
+from vertikal.reporting.line_chart import Series, line_chart
 from vertikal.secure.keys.credentials import Credentials
 from vertikal.secure.keys.identity import Identity
 
@@ -122,8 +120,8 @@ def measure(network: Network, X: Any, repeats: int) -> dict[str, float]:
     return {shape: median(values) for shape, values in times.items()}
 
 
-def draw(seconds: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
-    """One panel per profile, in one SVG file."""
+def draw(seconds: dict[str, dict[str, dict[int, float]]]) -> str:
+    """Draw one panel per profile, in one SVG."""
     width, height = 480, 380
     panels = []
     for place, (profile, lines) in enumerate(seconds.items()):
@@ -138,12 +136,10 @@ def draw(seconds: dict[str, dict[str, dict[int, float]]], path: Path) -> None:
         x, y = (width + 40) * (place % 2), (height + 40) * (place // 2)
         panels.append(f'<g transform="translate({x + 20},{y + 20})">{chart}</g>')
     size = 2 * (width + 40), (height + 40) * ((len(panels) + 1) // 2)
-    path.write_text(
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}">'
-        f"<style>{chart_css()}</style>"
         '<rect width="100%" height="100%" style="fill:var(--vk-surface)"/>'
-        f"{''.join(panels)}</svg>\n",
-        encoding="utf-8",
+        f"{''.join(panels)}</svg>"
     )
 
 
@@ -171,7 +167,7 @@ def main() -> None:
             ratio = lines[shape][most] / lines["tree"][most]
             bench.figure(f"{profile_name}, {most} parties, {shape} / tree", ratio)
     bench.write(options.out)
-    draw(seconds, options.out / f"{NAME}.svg")
+    bench.draw(options.out, draw(seconds))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from scipy import sparse
 from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, arguments
 from vertikal.algorithms.fedcfk.fedcfk import ServerKernel
-from vertikal.reporting.svg import Series, line_chart
+from vertikal.reporting.line_chart import Series, line_chart
 
 SHARES = ((0.01, 0.5), (0.01, 0.01), (0.05, 0.05), (0.1, 0.1), (0.3, 0.3), (0.5, 0.5))
 

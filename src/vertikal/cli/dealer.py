@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vertikal.errors import InputError
-from vertikal.reporting import bytes_text
+from vertikal.reporting.units import bytes_text
 
 if TYPE_CHECKING:
     from vertikal.node.config.job_file import Job

@@ -34,7 +34,7 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
     read, to count its rows; the others are only asked how fast they answer.
     """
     from vertikal.node.config.job_file import Job
-    from vertikal.reporting import bytes_text, seconds_text
+    from vertikal.reporting.units import bytes_text, seconds_text
 
     answer = ask_service(party, "plan", job=msgspec.to_builtins(Job.load(file)))
     if as_json:

@@ -1,4 +1,4 @@
-"""A generated credit population: who repays a loan, seen by a lender, a bank and a shop.
+"""A generated credit population: a lender, a bank and a shop know different things about loans.
 
 The columns of each party have plausible units and skew, and hang together through three traits of
 a person that nobody observes. Whether a loan defaults depends on what single columns say and, more,
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from vertikal.demo.data_sets import DataSet
 from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -26,39 +27,36 @@ LABEL_PARTY: Final = "lender"
 _INTERCEPT: Final = -2.05
 
 
-@dataclass(frozen=True)
-class CreditPopulation:
-    """One row per applicant. ``y`` is 1 where the loan was not repaid; the lender knows it."""
+def credit_population(rows: int, seed: int) -> DataSet:
+    """Draw ``rows`` applicants; y is 1 where the loan was not repaid, which the lender knows.
 
-    columns: dict[str, list[str]]  # party -> names of its columns
-    names: tuple[str, ...]  # of all columns, in the order of X
-    X: Array  # (rows, columns) float64
-    y: Array  # (rows,) of 0 and 1
-
-    def numbers(self) -> dict[str, list[int]]:
-        """Party -> numbers of its columns in X."""
-        return {
-            party: [self.names.index(name) for name in names]
-            for party, names in self.columns.items()
-        }
-
-
-def credit_population(rows: int, seed: int) -> CreditPopulation:
-    """``rows`` applicants; the same seed gives the same ones."""
+    The same seed gives the same applicants. No real person is among them.
+    """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 2:
         raise InputError.of("rows", "a whole number from 2 on", rows)
     generator = np.random.default_rng(seed)
     traits = _draw_traits(generator, rows)
     tables = {
-        "lender": _lender(generator, traits),
+        LABEL_PARTY: _lender(generator, traits),
         "bank": _bank(generator, traits),
         "shop": _shop(generator, traits),
     }
     y = (generator.random(rows) < expit(_log_odds(traits))).astype(np.int64)
-    names = tuple(name for table in tables.values() for name in table)
     X = np.column_stack([column for table in tables.values() for column in table.values()])
-    return CreditPopulation(
-        {party: list(table) for party, table in tables.items()}, names, X.astype(np.float64), y
+    return DataSet(
+        name="credit",
+        title="Credit default",
+        story=(
+            "Will a loan default? A generated population: a lender knows the loans and how they "
+            "ended, a bank the accounts, a shop the orders. Much of the risk lies in what two of "
+            "them know together, such as a large loan at a small balance, which neither a single "
+            "party nor a weighted sum of all columns can see."
+        ),
+        columns={party: list(table) for party, table in tables.items()},
+        names=tuple(name for table in tables.values() for name in table),
+        X=X.astype(np.float64),
+        y=y,
+        label_party=LABEL_PARTY,
     )
 
 
@@ -90,7 +88,7 @@ class _Traits:
 
 def _draw_traits(generator: np.random.Generator, rows: int) -> _Traits:
     def like(cause: Array, correlation: float) -> Array:
-        """A standard normal that follows ``cause`` with this correlation."""
+        """Draw a standard normal that follows ``cause`` with this correlation."""
         own = generator.standard_normal(rows)
         return np.asarray(correlation * cause + np.sqrt(1 - correlation**2) * own)
 

@@ -1,4 +1,4 @@
-"""The two data sets of the demonstration, cut into the columns of three parties each."""
+"""Rows that three parties share, each holding its own columns of them; the breast cancer data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_breast_cancer
-
-from vertikal.demo.credit import LABEL_PARTY, credit_population
 
 Array = npt.NDArray[Any]
 
@@ -21,22 +19,22 @@ class DataSet:
     name: str
     title: str
     story: str
-    X: Array  # (rows, columns)
+    columns: dict[str, list[str]]  # party -> names of its columns
+    names: tuple[str, ...]  # of all columns, in the order of X
+    X: Array  # (rows, columns) float64
     y: Array  # (rows,) of 0 and 1
-    names: tuple[str, ...]  # of the columns of X
-    parties: dict[str, list[str]]  # party -> names of its columns
     label_party: str
 
     def numbers(self) -> dict[str, list[int]]:
-        """Party -> numbers of its columns in X."""
+        """Map each party to the numbers of its columns in X."""
         return {
-            party: [self.names.index(name) for name in columns]
-            for party, columns in self.parties.items()
+            party: [self.names.index(name) for name in names]
+            for party, names in self.columns.items()
         }
 
 
 def breast_cancer() -> DataSet:
-    """569 tumours; real measurements, divided among three invented institutions."""
+    """Divide 569 tumours, real measurements, among three invented institutions."""
     bunch = load_breast_cancer()
     names = tuple(str(name) for name in bunch.feature_names)
     return DataSet(
@@ -48,33 +46,13 @@ def breast_cancer() -> DataSet:
             "diagnosis and how much the nuclei of a sample vary, an imaging centre with their "
             "means, and a laboratory with their extremes. Here a straight line does well already."
         ),
-        X=np.asarray(bunch.data, np.float64),
-        y=1 - np.asarray(bunch.target),
-        names=names,
-        parties={
+        columns={
             "clinic": [name for name in names if name.endswith("error")],
             "imaging": [name for name in names if name.startswith("mean")],
             "laboratory": [name for name in names if name.startswith("worst")],
         },
+        names=names,
+        X=np.asarray(bunch.data, np.float64),
+        y=1 - np.asarray(bunch.target),
         label_party="clinic",
-    )
-
-
-def credit(rows: int, seed: int) -> DataSet:
-    """A generated population of applicants; no real person is in it."""
-    population = credit_population(rows, seed)
-    return DataSet(
-        name="credit",
-        title="Credit default",
-        story=(
-            "Will a loan default? A generated population: a lender knows the loans and how they "
-            "ended, a bank the accounts, a shop the orders. Much of the risk lies in what two of "
-            "them know together, such as a large loan at a small balance, which neither a single "
-            "party nor a weighted sum of all columns can see."
-        ),
-        X=population.X,
-        y=population.y,
-        names=population.names,
-        parties=population.columns,
-        label_party=LABEL_PARTY,
     )

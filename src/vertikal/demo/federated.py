@@ -71,7 +71,7 @@ class FederatedRun:
 
 def job_of(data: DataSet, width: int, seed: int) -> Job:
     """The job that all parties run, with the label party first, which listens."""
-    names = sorted(data.parties, key=lambda name: name != data.label_party)
+    names = sorted(data.columns, key=lambda name: name != data.label_party)
     labels = {data.label_party: LABEL}
     return Job(
         {name: Part(f"{name}.csv", labels.get(name), test=f"{name}.test") for name in names},
@@ -88,7 +88,7 @@ def train(
     with TemporaryDirectory(prefix="vertikal-demo-") as name:
         folder, out = Path(name), Path(name, "out")
         for party, columns in data.numbers().items():
-            titles = list(data.parties[party])
+            titles = list(data.columns[party])
             held = X[:, columns]
             _write(folder / f"{party}.test", titles, X_test[:, columns])
             if party == data.label_party:
@@ -104,7 +104,7 @@ def train(
             job,
             mesh,
             read_shard(out / f"{data.label_party}.shard", algorithm_named(job.algorithm)),
-            {party: read_account(out / f"{party}.account.json") for party in data.parties},
+            {party: read_account(out / f"{party}.account.json") for party in data.columns},
             np.loadtxt(out / PREDICTIONS, skiprows=1),
         )
 

@@ -6,25 +6,36 @@ import tempfile
 import time
 from pathlib import Path
 
+from rich.box import HORIZONTALS, SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
 
-from vertikal.demo.data_sets import DataSet, breast_cancer, credit
-from vertikal.demo.models import Comparison, Sweep, compare, federate, sweep, warm_up
+from vertikal.demo.comparison import (
+    OPEN_TITLE,
+    Comparison,
+    compare,
+    federate,
+    sweep,
+    warm_up,
+)
+from vertikal.demo.credit import credit_population
+from vertikal.demo.data_sets import DataSet, breast_cancer
 from vertikal.demo.recommender import show_recommender
 from vertikal.demo.report import demo_page
-from vertikal.demo.tables import comparison_table, ledger_table, warning_panel
 from vertikal.errors import InputError
+from vertikal.files import move_over
 from vertikal.node.runs.live_table import LiveTable
-from vertikal.reporting import seconds_text
+from vertikal.reporting.units import bytes_text, seconds_text
 
 REPORT = "report.html"
 PLAIN_WIDTH = 110
 
 
 def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
-    """The whole demonstration; ``hint`` says how to open the report."""
+    """Run the whole demonstration; ``hint`` says how to open the report."""
     began = time.perf_counter()
     _prepare(out)
     if mesh == "network":
@@ -33,12 +44,15 @@ def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
     with console.status("loading the inner loops (compiled once per installation)"):
         warm_up()
     cancer = _show(console, breast_cancer(), seed, mesh)
-    loans = _show(console, credit(rows, seed), seed, mesh)
+    loans = _show(console, credit_population(rows, seed), seed, mesh)
     with console.status("AUC against the number of directions"):
         curve = sweep(loans.data, seed)
-    console.print(ledger_table(loans))
-    console.print(warning_panel(loans))
-    _write(out / REPORT, [cancer, loans], curve, seed)
+    console.print(_ledger_table(loans))
+    warning = escape(loans.open_warning)
+    console.print(
+        Panel(warning, title=escape(OPEN_TITLE), title_align="left", border_style="yellow")
+    )
+    _write(out / REPORT, demo_page([cancer, loans], curve, seed))
     took = seconds_text(time.perf_counter() - began)
     console.print(f"\n{took} in all. Report: {escape(_shown(out / REPORT))}", soft_wrap=True)
     if hint:
@@ -47,7 +61,7 @@ def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
 
 
 def recommend(seed: int) -> None:
-    """The recommender, printed."""
+    """Run the recommender, and print what it does."""
     show_recommender(_console(), seed)
 
 
@@ -55,17 +69,63 @@ def _show(console: Console, data: DataSet, seed: int, mesh: str) -> Comparison:
     """Say what is to be learned, train with a live table, print the comparison."""
     console.rule(f"[bold]{escape(data.title)}", align="left")
     console.print(escape(data.story))
-    for party, columns in data.parties.items():
+    for party, columns in data.columns.items():
         role = " (label party)" if party == data.label_party else ""
         held = f"{party}{role}: {', '.join(columns)}"
         console.print(Padding(escape(held), (0, 0, 0, 2)), style="dim")
-    with LiveTable(tuple(data.parties)) as live:
+    with LiveTable(tuple(data.columns)) as live:
         federated = federate(data, seed, mesh, live.tell)
     comparison = compare(data, seed, federated)
     console.print()
-    console.print(comparison_table(comparison))
+    console.print(_comparison_table(comparison))
     console.print()
     return comparison
+
+
+def _comparison_table(comparison: Comparison) -> Table:
+    """Tabulate the four models, the federated one standing out."""
+    table = Table(
+        box=HORIZONTALS,
+        title=escape(f"{comparison.data.title}: {comparison.split}"),
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("model", no_wrap=True)
+    for name in ("accuracy", "AUC", "training", "on the mesh"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("columns used")
+    for key, model in comparison.models.items():
+        table.add_row(
+            escape(("▶ " if key == "federated" else "  ") + model.name),
+            f"{model.accuracy:.3f}",
+            f"{model.auc:.3f}",
+            seconds_text(model.seconds),
+            "–" if model.mesh_bytes is None else bytes_text(model.mesh_bytes),
+            escape(model.columns),
+            style="bold green" if key == "federated" else "",
+        )
+    return table
+
+
+def _ledger_table(comparison: Comparison) -> Table:
+    """Tabulate who sent how much of what to whom, and what the receivers learn from it."""
+    table = Table(
+        box=SIMPLE_HEAD,
+        title="Ledger: all that left a party in training",
+        title_justify="left",
+        title_style="bold",
+    )
+    for name, widest in (("from", 14), ("to", 14), ("what", 24), ("form", 6)):
+        table.add_column(name, max_width=widest)
+    table.add_column("bytes", justify="right", no_wrap=True)
+    table.add_column("what the receiver learns", ratio=1)
+    for line in comparison.ledger_lines():
+        table.add_row(
+            *(escape(text) for text in (line.senders, line.receivers, line.what, line.form)),
+            bytes_text(line.size),
+            escape(line.learns),
+        )
+    return table
 
 
 def _need_grpc() -> None:
@@ -77,7 +137,7 @@ def _need_grpc() -> None:
 
 
 def _console() -> Console:
-    """Standard output; where it is no terminal, wide enough for the tables."""
+    """Open standard output; where it is no terminal, make it wide enough for the tables."""
     console = Console(highlight=False)
     if console.is_terminal:
         return console
@@ -96,9 +156,9 @@ def _prepare(out: Path) -> None:
         raise InputError(f"--out must be a folder for {REPORT}, got '{out}', where it is a folder")
 
 
-def _write(path: Path, comparisons: list[Comparison], curve: Sweep, seed: int) -> None:
+def _write(path: Path, page: str) -> None:
     try:
-        demo_page(comparisons, curve, seed).write(path)
+        move_over(path, page.encode(), mode=0o666)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -109,6 +169,6 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def _shown(path: Path) -> str:
-    """Relative to the current directory where it lies inside."""
+    """Name a path relative to the current directory where it lies inside."""
     whole, here = path.resolve(), Path.cwd().resolve()
     return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)

@@ -24,6 +24,7 @@ from vertikal.estimators.base import plain
 from vertikal.estimators.federated import FederatedKernelEstimator
 from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
+from vertikal.files import move_over
 from vertikal.party.clock import Observer
 from vertikal.party.party import Party
 
@@ -243,7 +244,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
             self.ledger_,
             self.report_,
         )
-        return page.write(Path(path))
+        move_over(Path(path), page.encode(), mode=0o666)
+        return Path(path)
 
     def _train(self, party: Party, settings: FdsklSettings) -> Shard:
         assert isinstance(settings, AvfkamSettings)

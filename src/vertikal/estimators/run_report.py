@@ -1,25 +1,24 @@
-"""A trained AUC model as one HTML page: the curves of its run, who learned what, and the cost."""
+"""A trained AUC model as one page: the curves of its run, who learned what, and the cost.
+
+The charts that a page about any run wants stand here too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+from markupsafe import Markup
 
 from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.estimators.report import Report
 from vertikal.party.party import AGREEMENT
-from vertikal.privacy.ledger import Ledger
-from vertikal.reporting import (
-    BarGroup,
-    Flow,
-    Page,
-    Series,
-    bar_chart,
-    bytes_text,
-    flow_diagram,
-    line_chart,
-    seconds_text,
-)
+from vertikal.privacy.ledger import Entry, Ledger
+from vertikal.reporting.bar_chart import bar_chart
+from vertikal.reporting.flow_diagram import Flow, flow_diagram
+from vertikal.reporting.line_chart import Series, line_chart
+from vertikal.reporting.rendering import render_page
+from vertikal.reporting.units import bytes_text, seconds_text
 from vertikal.version import __version__
 
 
@@ -29,43 +28,64 @@ def run_page(
     trainings: Mapping[str, Training],
     ledger: Ledger,
     report: Report,
-) -> Page:
-    """The page of one run; ``trainings`` are those of the label parties, by name."""
-    page = Page(title, _subtitle(settings), versions={"vertikal": __version__})
-    _add_facts(page, settings, trainings, ledger, report)
-    page.add_section("How it went")
-    _add_curves(page, trainings)
-    page.add_section("Who learned what")
-    _add_ledger(page, settings, ledger)
-    page.add_section("Where the time went")
-    parts: dict[str, dict[str, float]] = {}
-    for stage, party, seconds, _ in report.rows():
-        parts.setdefault(party, {})[stage] = seconds
-    page.add_figure(
-        bar_chart(
-            [BarGroup(party, stages) for party, stages in parts.items()],
-            title="Seconds by party and stage",
-            value_text=seconds_text,
-        ),
-        "Waiting for others is included.",
+) -> str:
+    """Render the page of one run; ``trainings`` are those of the label parties, by name."""
+    parties, label_parties = tuple(settings["parties"]), tuple(settings["label_parties"])
+    return render_page(
+        "vertikal.estimators",
+        "run.html",
+        title=title,
+        subtitle=f"{len(parties)} parties, {len(label_parties)} of them with labels",
+        versions={"vertikal": __version__},
+        run_facts=_facts(settings, trainings, ledger, report),
+        curves=_curves(trainings),
+        flows=ledger_diagram(parties, label_parties, ledger.entries()),
+        disclosures=[
+            (d.what, "masked" if d.masked else "open", d.learns) for d in ledger.disclosures()
+        ],
+        stages=stage_chart(report.rows()),
+        settings=[(name, str(value)) for name, value in settings.items()],
     )
-    page.add_section("Settings")
-    page.add_table(("setting", "value"), [(name, str(value)) for name, value in settings.items()])
-    return page
 
 
-def _subtitle(settings: Mapping[str, Any]) -> str:
-    parties, label_parties = settings["parties"], settings["label_parties"]
-    return f"{len(parties)} parties, {len(label_parties)} of them with labels"
+def ledger_diagram(
+    parties: Sequence[str], label_parties: Collection[str], entries: Iterable[Entry]
+) -> Markup:
+    """Draw who sent what to whom; the agreement on keys, which all pairs make, is left out."""
+    return flow_diagram(
+        parties,
+        [
+            Flow(e.sender, e.receiver, e.disclosure.name, e.bytes, e.disclosure.masked)
+            for e in entries
+            if e.disclosure.name != AGREEMENT.name
+        ],
+        label_parties=label_parties,
+        title="Who sent what to whom in training",
+    )
 
 
-def _add_facts(
-    page: Page,
+def stage_chart(stages: Iterable[tuple[str, str, float, int]]) -> Markup:
+    """Draw the seconds of each party from rows of (stage, party, seconds, bytes sent)."""
+    bars: dict[str, dict[str, float]] = {}
+    for stage, party, seconds, _ in stages:
+        bars.setdefault(party, {})[stage] = seconds
+    return bar_chart(bars, title="Seconds by party and stage", value_text=seconds_text)
+
+
+def iteration_chart(
+    title: str, y_label: str, values: Sequence[float], *, log_y: bool = False
+) -> Markup:
+    """Draw one number per iteration of a solver."""
+    series = Series("", range(len(values)), values)
+    return line_chart([series], title=title, x_label="iteration", y_label=y_label, log_y=log_y)
+
+
+def _facts(
     settings: Mapping[str, Any],
     trainings: Mapping[str, Training],
     ledger: Ledger,
     report: Report,
-) -> None:
+) -> dict[str, str]:
     facts = {"training": seconds_text(report.wall), "sent": bytes_text(ledger.bytes)}
     scores = [m.auc for t in trainings.values() for m in t.moments if m.auc is not None]
     if scores:
@@ -77,75 +97,42 @@ def _add_facts(
     missing = {name for training in trainings.values() for name in training.missing}
     if missing:
         facts["vanished"] = ", ".join(sorted(missing))
-    page.add_facts(facts)
+    return facts
 
 
-def _add_curves(page: Page, trainings: Mapping[str, Training]) -> None:
-    """The curves of the live view; for the exact solver, its objective."""
+def _curves(trainings: Mapping[str, Training]) -> list[tuple[Markup, str]]:
+    """Charts with captions: the curves of the live view, or the exact solver's objective."""
     curves = {name: t.moments for name, t in trainings.items() if t.moments}
     if not curves:
         first = next(iter(trainings.values()))
-        page.add_figure(
-            line_chart(
-                [Series("", range(len(first.objective)), first.objective)],
-                title="Objective by iteration",
-                x_label="iteration",
-                y_label="regularised loss over pairs",
-            ),
-            f"Over {first.pairs}." if first.pairs else "",
+        chart = iteration_chart(
+            "Objective by iteration", "regularised loss over pairs", first.objective
         )
-        return
+        return [(chart, f"Over {first.pairs}." if first.pairs else "")]
+    charts = []
     scored = [m for moments in curves.values() for m in moments if m.auc is not None]
     if scored:
-        page.add_figure(
-            line_chart(
-                [Series("", [m.seconds for m in scored], [m.auc or 0.0 for m in scored])],
-                title="AUC on the held-out rows",
-                x_label="seconds",
-                y_label="AUC",
-            ),
-            "Measured by the first label party while all go on.",
+        auc = Series("", [m.seconds for m in scored], [m.auc or 0.0 for m in scored])
+        chart = line_chart(
+            [auc], title="AUC on the held-out rows", x_label="seconds", y_label="AUC"
         )
-    page.add_figure(
-        line_chart(
+        charts.append((chart, "Measured by the first label party while all go on."))
+    for what, y_label, caption in (
+        ("updates", "updates", "A slow party makes fewer; the others do not wait for it."),
+        (
+            "staleness",
+            "updates of the others",
+            "Updates that the others made between one reading of a party and its next, on average.",
+        ),
+    ):
+        chart = line_chart(
             [
-                Series(name, [m.seconds for m in moments], [m.updates for m in moments])
+                Series(name, [m.seconds for m in moments], [getattr(m, what) for m in moments])
                 for name, moments in curves.items()
             ],
-            title="Updates by label party",
+            title=f"{what.capitalize()} by label party",
             x_label="seconds",
-            y_label="updates",
-        ),
-        "A slow party makes fewer; the others do not wait for it.",
-    )
-    page.add_figure(
-        line_chart(
-            [
-                Series(name, [m.seconds for m in moments], [m.staleness for m in moments])
-                for name, moments in curves.items()
-            ],
-            title="Staleness by label party",
-            x_label="seconds",
-            y_label="updates of the others",
-        ),
-        "Updates that the others made between one reading of a party and its next, on average.",
-    )
-
-
-def _add_ledger(page: Page, settings: Mapping[str, Any], ledger: Ledger) -> None:
-    page.add_figure(
-        flow_diagram(
-            tuple(settings["parties"]),
-            [
-                Flow(e.sender, e.receiver, e.disclosure.name, e.bytes, e.disclosure.masked)
-                for e in ledger.entries()
-                if e.disclosure.name != AGREEMENT.name
-            ],
-            label_parties=tuple(settings["label_parties"]),
-            title="Who sent what to whom in training",
+            y_label=y_label,
         )
-    )
-    page.add_table(
-        ("what", "form", "what its receiver learns"),
-        [(d.what, "masked" if d.masked else "open", d.learns) for d in ledger.disclosures()],
-    )
+        charts.append((chart, caption))
+    return charts

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from vertikal.node.runs.progress import Progress
-from vertikal.reporting import bytes_text, seconds_text
+from vertikal.reporting.units import bytes_text, seconds_text
 
 
 class LiveTable:

@@ -1,4 +1,4 @@
-"""The comparisons of the demonstration: four models on one data set, as plain numbers.
+"""Four models on one data set, measured, and what the parties sent one another for one of them.
 
 Nothing is printed or drawn here, and no figure is written down: all of them are measured.
 """
@@ -23,6 +23,7 @@ from vertikal.demo.federated import FederatedRun, job_of, train
 from vertikal.kernels.random_features import FourierMap
 from vertikal.node.runs.progress import Progress
 from vertikal.node.runs.subprocesses import Tell
+from vertikal.privacy.ledger import Entry
 from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
@@ -30,8 +31,7 @@ Array = npt.NDArray[Any]
 DIRECTIONS = 2048
 SWEEP = (64, 128, 256, 512, 1024, 2048)
 TEST_SHARE = 0.25
-ALONE, LINEAR, FEDERATED, POOLED = range(4)
-"""The places of the four models in a comparison."""
+OPEN_TITLE = 'Disclosure "open": what the label party could do'
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,18 @@ class ModelResult:
 
 
 @dataclass(frozen=True)
+class LedgerLine:
+    """All messages of one kind: parties that sent and received them, and what these learn."""
+
+    senders: str
+    receivers: str
+    what: str
+    form: str  # "masked": noise to everyone but the party that gets the sum; else "open"
+    size: int
+    learns: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All that the demonstration says about one data set."""
 
@@ -57,12 +69,55 @@ class Comparison:
     positives: float  # share of y = 1
     directions: int  # D
     mesh: str
-    models: list[ModelResult]
+    models: dict[str, ModelResult]  # "alone", "linear", "federated" and "pooled"
     objective: list[float]  # by iteration of the federated solver
     gradient: list[float]
     stages: list[tuple[str, str, float, int]]  # stage, party, seconds, bytes sent
-    ledger: list[dict[str, Any]]
+    ledger: list[Entry]
     settings: dict[str, str]
+
+    @property
+    def split(self) -> str:
+        """Numbers of rows, and the share of positive ones, in words."""
+        return (
+            f"trained on {self.train_rows:,} rows, tested on {self.test_rows:,} others, "
+            f"{self.positives:.0%} positive"
+        )
+
+    @property
+    def open_warning(self) -> str:
+        """Meaning of disclosure "open" for this run, in plain words."""
+        return (
+            "On the way the sums are masked: whoever intercepts or relays a message about the "
+            f'columns sees noise. But with disclosure "open" the label party '
+            f"({self.data.label_party}) in the end holds the sums themselves: {self.directions:,} "
+            "phases of each person. From these it can recover other parties' columns by "
+            "statistical means (blind source separation), yes/no columns almost exactly, although "
+            "no column was ever sent. That suits experiments, such as this one, and the "
+            "reproduction of papers. Between organisations, use it only where each owner would "
+            "also show its columns to the label party."
+        )
+
+    def ledger_lines(self) -> list[LedgerLine]:
+        """Sum up the ledger by kind of message."""
+        kinds: dict[str, list[Entry]] = {}
+        for entry in self.ledger:
+            kinds.setdefault(entry.disclosure.name, []).append(entry)
+        return [
+            LedgerLine(
+                self._people({entry.sender for entry in entries}),
+                self._people({entry.receiver for entry in entries}),
+                entries[0].disclosure.what,
+                form_text(entries[0]),
+                sum(entry.bytes for entry in entries),
+                entries[0].disclosure.learns,
+            )
+            for entries in kinds.values()
+        ]
+
+    def _people(self, names: set[str]) -> str:
+        everybody = self.data.columns
+        return "all" if names == set(everybody) else ", ".join(n for n in everybody if n in names)
 
 
 @dataclass(frozen=True)
@@ -93,6 +148,11 @@ class _Split:
         return _Split(self.X[:, columns], self.y, self.X_test[:, columns], self.y_test)
 
 
+def form_text(entry: Entry) -> str:
+    """Say whether messages are noise to everyone but the party that gets the sum."""
+    return "masked" if entry.disclosure.masked else "open"
+
+
 def federate(data: DataSet, seed: int, mesh: str, tell: Tell) -> FederatedRun:
     """Train the federated model of a comparison; ``tell`` hears of its progress."""
     return _federated(data, _Split.of(data, seed), DIRECTIONS, seed, mesh, tell)
@@ -104,12 +164,12 @@ def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
     own = split.only(data.numbers()[data.label_party])
     kernel = _kernel(DIRECTIONS, seed)
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    models = [
-        _measure(
+    models = {
+        "alone": _measure(
             f"{data.label_party} alone", PooledKernelClassifier(**kernel), own, "its own only"
         ),
-        _measure("linear on all columns", linear, split, "all, pooled in the clear"),
-        _result(
+        "linear": _measure("linear on all columns", linear, split, "all, pooled in the clear"),
+        "federated": _result(
             "federated kernel",
             federated.values,
             split,
@@ -117,13 +177,13 @@ def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
             federated.bytes_sent,
             "all, as masked sums",
         ),
-        _measure(
+        "pooled": _measure(
             "same kernel, pooled",
             PooledKernelClassifier(**kernel),
             split,
             "all, pooled in the clear",
         ),
-    ]
+    }
     training = federated.shard.training
     return Comparison(
         data=data,
@@ -136,15 +196,16 @@ def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
         objective=list(training.objective),
         gradient=list(training.gradient),
         stages=federated.stages(),
-        ledger=[{"name": entry.disclosure.name, **entry.row()} for entry in federated.entries()],
+        ledger=federated.entries(),
         settings=_settings(federated, seed),
     )
 
 
 def sweep(data: DataSet, seed: int) -> Sweep:
-    """AUC of federated and pooled models with more and more directions.
+    """Train federated and pooled models with more and more directions.
 
-    In threads of this process, whatever the mesh of the comparison: the shards are the same.
+    The parties are threads of this process, whatever the mesh of the comparison: that gives the
+    same shards.
     """
     split = _Split.of(data, seed)
     curve = Sweep([], [], [], [])
@@ -170,7 +231,7 @@ def _silent(progress: Progress) -> None:
 
 
 def _kernel(width: int, seed: int) -> dict[str, Any]:
-    """The parameters that all kernel machines of the demonstration share."""
+    """Parameters that all kernel machines of the demonstration share."""
     return {"scale": "standard", "n_components": width, "random_state": seed}
 
 
@@ -212,7 +273,7 @@ def _auc(values: Array, split: _Split) -> float:
 
 
 def _settings(run: FederatedRun, seed: int) -> dict[str, str]:
-    """What was asked for, and what was found from the data, in words."""
+    """Settings that were asked for, and those that were found from the data, in words."""
     settings, training = run.shard.settings, run.shard.training
     return {
         "parties": ", ".join(settings.parties),

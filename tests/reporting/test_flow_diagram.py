@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from tests.reporting.reading import (
     texts,
     tooltips,
 )
-from vertikal.reporting.diagram import Flow, flow_diagram
+from vertikal.reporting.flow_diagram import Flow, flow_diagram
 
 PARTIES = ["bank", "shop", "telco", "insurer", "hospital", "energy", "post", "bureau"]
 
@@ -41,7 +42,7 @@ def towards_the_bank(count: int) -> list[Flow]:
     ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_boxes_and_labels_keep_apart(data: st.DataObject) -> None:
     parties = PARTIES[: data.draw(st.integers(1, 8))]
@@ -84,6 +85,66 @@ def test_a_dense_diagram_is_numbered_with_a_key() -> None:
     numbers = [e.text for e in by_class(root, "count")]
     assert numbers.count("1") == numbers.count("28") == 2
     assert "bank ⇄ shop" in [e.text for e in by_class(root, "what")]
+
+
+PHASES = Flow("shop", "bank", "phases", 33.3e6, masked=True)
+KEYS = Flow("shop", "bank", "public key", 32, masked=False)
+ORDER = Flow("bank", "shop", "row order", 130e3, masked=False)
+
+
+def test_an_arrow_says_what_it_stands_for() -> None:
+    root = parse(flow_diagram(["bank", "shop"], [KEYS, PHASES, PHASES, ORDER]))
+    assert [e.text for e in by_class(root, "what")] == ["phases + 1 more", "row order"]
+    assert [e.text for e in by_class(root, "size")] == ["66.6 MB", "130 kB"]
+    assert tooltips(root).count("bank → shop: 130 kB\nrow order: 130 kB, open") == 2
+    listed = "public key: 32 B, open\nphases: 33.3 MB, masked\nphases: 33.3 MB, masked"
+    assert tooltips(root).count(f"shop → bank: 66.6 MB\n{listed}") == 2
+    assert "bank → shop 130 kB open" in (root.get("aria-label") or "")
+
+
+def test_one_open_message_opens_the_arrow() -> None:
+    def kinds(*flows: Flow) -> list[str]:
+        root = parse(flow_diagram(["bank", "shop"], flows))
+        groups = [g for g in root if any("hit" in (e.get("class") or "") for e in g)]
+        return [g.get("class") or "" for g in groups]
+
+    assert kinds(PHASES) == ["masked"]
+    assert kinds(PHASES, KEYS) == ["open"]
+
+
+def test_locks_of_masked_and_open_arrows_differ() -> None:
+    root = parse(flow_diagram(["bank", "shop"], [PHASES, ORDER]))
+    shapes = {(e.get("d") or "").partition("v")[2] for e in by_class(root, "shackle")}
+    assert len(shapes) == 2
+
+
+def test_a_line_that_serves_both_ways_says_which_message_went_where() -> None:
+    flows = [*everyone_to_everyone(8), ORDER]
+    root = parse(flow_diagram(PARTIES, flows))
+    tip = next(tip for tip in tooltips(root) if tip.startswith("bank ⇄ shop"))
+    assert "row order (bank → shop): 130 kB, open" in tip
+
+
+def test_unknown_sizes_are_said() -> None:
+    flows = [Flow("a", "b", "x", size, True) for size in (math.inf, -math.inf, math.nan)]
+    root = parse(flow_diagram(["a", "b"], flows))
+    assert [e.text for e in by_class(root, "size")] == ["n/a"]
+
+
+def test_long_names_are_cut_on_an_arrow_and_whole_in_its_tooltip() -> None:
+    what = "w" * 200
+    root = parse(flow_diagram(["a", "b"], [Flow("a", "b", what, 1, True)]))
+    (label,) = by_class(root, "what")
+    assert (label.text or "").endswith("…")
+    assert any(what in tip for tip in tooltips(root))
+
+
+def test_the_party_in_every_exchange_stands_in_the_middle() -> None:
+    root = parse(flow_diagram(PARTIES[:5], towards_the_bank(5), label_parties=["bank"]))
+    bank, *others = rects(root, "box")
+    for start, end in (("left", "right"), ("top", "bottom")):
+        middle = [(getattr(box, start) + getattr(box, end)) / 2 for box in (bank, *others)]
+        assert min(middle[1:]) < middle[0] < max(middle[1:])
 
 
 def test_roles_are_written_and_marked() -> None:
