@@ -338,7 +338,7 @@ def test_wrong_terms_are_refused(monkeypatch, told):
         return told if disclosure.name == "terms" and self.name == "shop" else got
 
     monkeypatch.setattr(Party, "broadcast", lying)
-    with pytest.raises(MeshError, match=r"^shop: bank told wrong terms"):
+    with pytest.raises(MeshError, match=r"^shop: bank sent wrong terms"):
         run(settings_of())
 
 

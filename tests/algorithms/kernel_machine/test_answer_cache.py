@@ -184,4 +184,4 @@ def test_a_number_of_passes_that_is_none(monkeypatch):
     monkeypatch.setattr(Party, "tell", tell)
     outcome = run(checkpoints)
     assert isinstance(outcome.errors["b"], MeshError)
-    assert "b: a told of array([-1]) passes" in str(outcome.errors["b"])
+    assert "b: a sent array([-1]), expected a number of passes" in str(outcome.errors["b"])

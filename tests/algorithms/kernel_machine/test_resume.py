@@ -116,5 +116,5 @@ def test_a_number_of_blocks_that_is_none():
         def saved_blocks(self, name):
             return -1
 
-    with pytest.raises(MeshError, match=r"a kept .* blocks"):
+    with pytest.raises(MeshError, match=r"a sent .*, expected a number of blocks"):
         run({"a": Wrong(), "b": Kept(), "c": Kept()})

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic import steps
+from vertikal.algorithms.kernel_machine.stochastic import learner
 from vertikal.errors import InputError
 from vertikal.losses.pointwise import LOSSES
 from vertikal.party.party import digest
 
 
 def step_size_of(settings):
-    return steps.step_size_of(settings, LOSSES[settings.loss].curvature_bound)
+    return learner.step_size_of(settings, LOSSES[settings.loss].curvature_bound)
 
 
 def make(**settings):

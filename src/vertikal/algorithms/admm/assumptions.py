@@ -1,4 +1,4 @@
-"""ADMM Assumption 1: what the convergence proof asks of ρ and of the columns, checked."""
+"""Check of ADMM Assumption 1: conditions on ρ and the columns under which ADMM converges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AVERAGED = 0.15
 
 
 def rho_of(settings: AdmmSettings) -> float:
-    """ρ as given, or automatic.
+    """Return ρ, as given or automatic.
 
     As published (Jacobi) the least that item 2 (c) of the assumption allows, ρ·γ(ρ) > 2L² and
     ρ ≥ L, where γ(ρ) = ρ for a convex loss and ρ − L for another. The averaged form converges for
@@ -41,11 +41,11 @@ def rho_of(settings: AdmmSettings) -> float:
 def assumptions(
     design: Design, settings: AdmmSettings, rho: float, penalty: float
 ) -> dict[str, bool]:
-    """Which items of ADMM Assumption 1 hold at this party, by name.
+    """Return by name whether each item of ADMM Assumption 1 holds at this party.
 
-    ``full column rank`` (item 1), ``x-step`` (2 (a) and (b)), ``rho`` (2 (c)). Items 3 and 4 hold
-    for all losses and regularisers here. Those that need eigenvalues are left out for sparse
-    columns and for more than 1,000.
+    The names are ``full column rank`` (item 1), ``x-step`` (2 (a) and (b)) and ``rho`` (2 (c)).
+    Items 3 and 4 hold for all losses and regularisers here. Items that need eigenvalues are left
+    out for sparse columns and for more than 1,000 of them.
     """
     loss = smooth_loss_named(settings.loss, regression=settings.regression)
     L = loss.curvature_bound

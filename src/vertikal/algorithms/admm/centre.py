@@ -25,11 +25,11 @@ Array = npt.NDArray[Any]
 _PATIENCE = 10
 """Rounds before a rising objective counts as divergence."""
 _DIVERGED = 3.0
-"""How many times the objective of the zero model that is."""
+"""Factor over the objective of the zero model from which on a run has diverged."""
 
 
 class CentralNode:
-    """z and y, all zero at first, and the record of the rounds."""
+    """State of the central node: z and y, zero at first, and a record of the rounds."""
 
     def __init__(self, labels: Labels, settings: AdmmSettings, rho: float) -> None:
         self._targets = labels.targets
@@ -44,10 +44,11 @@ class CentralNode:
         self._first = self._mean_loss(self.z)
 
     def step(self, total: Array, scalars: Array | None) -> Array:
-        """z by ADMM eq. (7), y by ADMM eq. (8); returns y + ρ(s − z), all that parties need.
+        """Update z by ADMM eq. (7) and y by ADMM eq. (8), and return y + ρ(s − z).
 
-        ``total`` is s. ``scalars`` are Σ λR_m(x_m), and Σ‖∇̃_{x_m}‖² at the round before; None where
-        noise would have to protect them, and then training neither stops early nor is diverging.
+        Parties need no more than that. ``total`` is s. ``scalars`` are Σ λR_m(x_m), and
+        Σ‖∇̃_{x_m}‖² of the round before. They are None where noise would have to protect them;
+        training then neither stops early nor notices that it diverges.
         """
         lyapunov = math.nan if scalars is None or not self.rounds else self._lyapunov(scalars[1])
         before, rho = self.z, self._rho
@@ -66,13 +67,13 @@ class CentralNode:
         return np.asarray(self.y + rho * self._gap)
 
     def begin(self) -> Array:
-        """The step for contributions of zero, as they are at first; no round is booked."""
+        """Take the step for contributions of zero, as they are at first; it counts as no round."""
         shared = self.step(np.zeros_like(self._targets), None)
         self.rounds.clear()
         return shared
 
     def note(self) -> str:
-        """The last round in a few words."""
+        """Describe the last round in a few words."""
         last = self.rounds[-1]
         if math.isnan(last.objective):
             return f"residual {last.primal:.4g}"
@@ -81,13 +82,13 @@ class CentralNode:
     def _lyapunov(self, gradients: float) -> float:
         """ADMM eq. (13): V^t, the squared gradients of (5) in all x_m and in z, and ‖s − z‖².
 
-        It is known one round later, when every party has told its part.
+        It is known one round later, when every party has sent its part.
         """
         slope = self._loss.derivative(self.z, self._targets) - self.y - self._rho * self._gap
         return float(gradients) + self._norm(slope) ** 2 + self._norm(self._gap) ** 2
 
     def _stationary(self, size: float) -> bool:
-        """Small primal and dual residual, and V^t fallen, all by the tolerance."""
+        """Return True if primal residual, dual residual and V^t are below the tolerance."""
         if len(self.rounds) < 3:
             return False
         last, tolerance = self.rounds[-1], self._settings.tol

@@ -1,4 +1,4 @@
-"""From a party's table to its matrix D_m: scaling, its own random features, rows of length one."""
+"""A party's matrix D_m from its table: scaled columns or its own random features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Features:
-    """How one party turns its columns into D_m, kept in its shard; a seed stands for directions."""
+    """Recipe by which one party turns its columns into D_m; its shard keeps it.
+
+    Directions are drawn from the seed.
+    """
 
     scaling: Scaling
     intercept: bool
@@ -37,14 +40,14 @@ class Features:
     def design(
         self, table: Table, weights: Array | None = None, *, training: bool = False
     ) -> Design:
-        """D_m of these rows, with their weights in training."""
+        """Compute D_m of these rows, with their weights in training."""
         block = table.block(slice(0, table.rows))
         centre, factor = self.scaling.arrays()
         if self.kernel is None and not self.unit_rows:
             return Design(
                 block, centre=centre, factor=factor, intercept=self.intercept, weights=weights
             )
-        # With privacy nothing is scaled.
+        # Columns with privacy are used as they are: a scaling would depend on every row.
         values = block if self.kernel is None else self._cosines(block, centre, factor)
         if not self.unit_rows:
             return Design(values, intercept=self.intercept, weights=weights)
@@ -68,11 +71,11 @@ class Features:
 
 
 def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) -> Features:
-    """This party's features; nothing is exchanged, the bandwidth is that of its own columns.
+    """Choose this party's features; nothing is exchanged, the bandwidth is of its own columns.
 
-    Where there is an intercept each party centres its columns: the model is the same, since the
-    intercept takes the difference, and the parties' parts no longer compete for it. Not with
-    privacy: a mean depends on every row.
+    With an intercept each party centres its columns: the model is the same, since the intercept
+    takes the difference, and the parties' parts no longer compete for it. Columns with privacy are
+    not centred, since a mean depends on every row.
     """
     scaling = learn_scaling(party.table, settings.scale)
     if settings.fit_intercept and settings.kernel is None and settings.privacy is None:
@@ -106,7 +109,7 @@ def check_directions(values: Any, party: str) -> None:
 
 
 def normalised(values: Any) -> Any:
-    """ADMM Assumption 2, item 3: rows of length one; of a row of zeros nothing is said."""
+    """ADMM Assumption 2, item 3: bring rows to length one; a row of zeros stays as it is."""
     lengths = _lengths(values)
     # A little below one, so that rounding never makes a row longer.
     inverse = 1 / (np.where(lengths > 0, lengths, 1.0) * (1 + 1e-12))

@@ -1,4 +1,4 @@
-"""The noise of the private form of ADMM sharing: how much, of which kind, and what it costs."""
+"""The noise of the private form of ADMM sharing: its size, its kind and its price."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from vertikal.solvers.design import Design
 Array = npt.NDArray[Any]
 
 _ROUNDING = 1e-4
-"""What rounding to the lattice may add to the sensitivity; half of it is the x-step's own."""
+"""Share of the sensitivity that rounding may add: half by the lattice, half by the x-step."""
 _PUBLISHED_FRACTION = 36
 _LIGHTEST = 1e-6
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The Gaussian of one job: ``deviation`` σ in each released number, the same in each round."""
+    """Gaussian noise of one job, of deviation σ in each released number and each round."""
 
     privacy: Privacy
     rounds: int
@@ -46,11 +46,11 @@ class Noise:
 
     @property
     def mu(self) -> float:
-        """Of all rounds together, as Gaussian DP counts."""
+        """μ of all rounds together, in the sense of Gaussian DP."""
         return self.sensitivity / self.deviation * math.sqrt(self.rounds)
 
     def spent(self, rounds: int) -> Spent:
-        """The cost of the first ``rounds`` rounds at the stated δ; infinite where nothing holds."""
+        """Return the price of the first ``rounds`` rounds; infinite where no bound holds."""
         privacy = self.privacy
         composed = math.inf
         one = math.sqrt(2 * math.log(1.25 * 2 * self.rounds / privacy.delta))
@@ -66,7 +66,7 @@ class Noise:
 def plan_noise(
     settings: AdmmSettings, rows: int, columns: int, rho: float, penalty: float
 ) -> Noise:
-    """σ from the total (ε, δ) and the number of rounds."""
+    """Choose σ by the total (ε, δ) and the number of rounds."""
     privacy = settings.privacy
     if privacy is None:
         raise InputError.of("privacy", "a budget", None)
@@ -80,7 +80,7 @@ def plan_noise(
         return Noise(privacy, rounds, sensitivity, deviation, _PUBLISHED_FRACTION)
     outputs = math.sqrt(settings.outputs)  # one release per class, each of this sensitivity
     sensitivity = row_sensitivity(privacy.bound) * outputs * (1 + _ROUNDING)
-    # Where the sampler is not the ideal one, ε and δ pay for it, number by number.
+    # The sampler differs a little from an ideal one; ε and δ pay for that, number by number.
     numbers = rounds * rows * settings.outputs
     slack = lattice_gaussian.DISTANCE * numbers * (1 + math.exp(min(privacy.epsilon, 700.0)))
     epsilon = privacy.epsilon - 2 * lattice_gaussian.LOG_RATIO * numbers
@@ -100,10 +100,11 @@ def plan_noise(
 
 
 class Release:
-    """Turns a contribution D_m·x_m into what leaves the party, in ring elements.
+    """Form in which a contribution D_m·x_m leaves the party: ring elements, with noise if any.
 
-    With noise, numbers of rows that weigh less are sent times √(weight/largest), since that is what
-    a row moves by at most 2b (`vertikal.privacy.sensitivity`): such a row gets more noise.
+    With noise, the number of a row is sent times √(weight/largest weight): it is this product that
+    one row moves by at most 2b (`vertikal.privacy.sensitivity`). Rows that weigh less get more
+    noise.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Release:
             self._design = design
 
     def __call__(self, contribution: Array, summands: int) -> tuple[Array, Array]:
-        """(ring elements to send, the same as numbers: what everybody may know)."""
+        """Return the ring elements to send, and as numbers what everybody may know of them."""
         noise = self._noise
         if noise is not None and self._root is not None:
             contribution = contribution + self._published(noise.deviation, contribution.shape[1])
@@ -141,7 +142,7 @@ class Release:
         return encoded, self.opened(encoded)
 
     def opened(self, encoded: Array) -> Array:
-        """The numbers that ring elements, or their sum over parties, stand for."""
+        """Decode ring elements, or their sum over parties, to numbers."""
         numbers = self._ring.decode_reals(encoded, self._fraction)
         if self._scale is None:
             return numbers
@@ -153,7 +154,7 @@ class Release:
     def _published(self, deviation: float, outputs: int) -> Array:
         """ADMM eq. (16): D_m·ξ, ξ ~ N(0, σ²(D_mᵀD_m)⁻¹), as published.
 
-        D_m·ξ lies in the span of D_m's columns, so who sees it can tell data sets with different
+        D_m·ξ lies in the span of D_m's columns, so its reader can tell data sets with different
         spans apart with certainty: no (ε, δ) follows, whatever σ.
         """
         if self._root is None:

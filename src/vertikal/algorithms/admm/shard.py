@@ -1,4 +1,4 @@
-"""What one party keeps of an ADMM sharing model, and how its training went."""
+"""The shard of ADMM sharing: one party's part of a model, with a record of its training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Round:
-    """What the central node saw in one round; nan where noise would have to protect it first."""
+    """View of the central node on one round; nan where noise would have to protect a number."""
 
     primal: float  # ‖Σ D_m x_m − z‖
     dual: float  # ρ‖z − z of the round before‖
@@ -27,9 +27,9 @@ class Round:
 
 @dataclass(frozen=True)
 class AdmmShard:
-    """One party's part: its columns, features and coefficients x_m.
+    """Part of one party: its columns, features and coefficients x_m.
 
-    The leading label party also has the constant and unit of regression targets and the rounds.
+    The leading label party also keeps the constant and unit of regression targets, and the rounds.
     """
 
     party: str

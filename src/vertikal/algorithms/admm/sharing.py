@@ -2,7 +2,7 @@
 
 Each party m holds a matrix D_m and coefficients x_m; the prediction is Σ_m D_m x_m. `train` and
 `predict` are the programs that every party runs; the leading label party is also the central node.
-What the central node needs is a sum, so contributions travel as a secure sum in Z_{2^64}; the paper
+The central node needs only a sum, so contributions travel as a secure sum in Z_{2^64}; the paper
 sends each in the clear (``masking=None``).
 
 Both sides of Algorithm 1 need only y + ρ(Σ D_k x_k − z): with it, (6) is least squares on targets,
@@ -78,7 +78,7 @@ FRACTION = 36
 
 @dataclass(frozen=True)
 class _Terms:
-    """What the central node tells everybody before the first round."""
+    """Terms that the central node announces before the first round."""
 
     penalty: float  # λ times the sum of the weights
     rho: float
@@ -88,7 +88,7 @@ class _Terms:
 def train(
     party: Party, settings: AdmmSettings, budget: BudgetFile | None = None, job: str = ""
 ) -> AdmmShard:
-    """The training program, ADMM Algorithm 1; returns this party's shard.
+    """Train at this party by ADMM Algorithm 1, and return its shard.
 
     With ``settings.privacy`` contributions carry the noise of the private form; ``budget`` is then
     this party's own budget file, charged before anything computed from its columns leaves it.
@@ -128,7 +128,7 @@ def train(
 
 
 def predict(party: Party, shard: AdmmShard) -> Array | None:
-    """The prediction program: f of all rows of ``party.table`` at the leader, None elsewhere."""
+    """Predict at this party: f of all rows of ``party.table`` at the leader, None elsewhere."""
     ring = Ring(64)
     with party.clock.stage("predict", party.table.rows):
         partial = shard.features.design(party.table).forward(shard.coefficients)
@@ -148,10 +148,10 @@ def _rounds(
     labels: Labels | None,
     noise: Noise | None,
 ) -> tuple[Array, CentralNode | None, int]:
-    """The two loops of ADMM Algorithm 1 as one, lines 1 to 12.
+    """Run the two loops of ADMM Algorithm 1 as one, lines 1 to 12.
 
-    ADMM eq. (6) is the x-step; with noise also ADMM eq. (16), where ``own`` is the perturbed
-    contribution that everybody may know, so the targets depend on earlier releases only.
+    The x-step is ADMM eq. (6). With noise it is ADMM eq. (16): ``own`` is then the perturbed
+    contribution, which everybody may know, so that targets depend on earlier releases only.
     """
     regulariser = Regulariser.named(settings.regulariser, terms.penalty, settings.l1_ratio)
     curvature = settings.proximity * terms.rho
@@ -170,7 +170,7 @@ def _rounds(
     centre = CentralNode(labels, settings, terms.rho) if party.leads and labels else None
 
     def private_step(own: Array, shared: Array, x: Array) -> Array:
-        """The x-step of (16): on targets within the bound, over the ball."""
+        """Take the x-step of (16): on targets within the bound, over the ball."""
         return solver.solve(np.clip(own - shared / curvature, -reach, reach), x)
 
     reach = bound or 0.0
@@ -207,13 +207,13 @@ def _rounds(
         if not shared.size:
             break
     if bound is not None:
-        # It stays here, so it costs nothing and may begin where this party is without noise.
+        # The last step stays here, so it costs no privacy and may begin at the exact contribution.
         x = private_step(exact, shared, x)
     return x, centre, round_
 
 
 def _note(centre: CentralNode | None, noise: Noise | None, round_: int) -> str:
-    """What the progress shows beside a round."""
+    """Describe a round in a few words, for the progress display."""
     parts = [] if centre is None else [centre.note()]
     if noise is not None:
         parts.append(f"epsilon {noise.spent(round_).epsilon:.3g} of {noise.privacy.epsilon:g}")
@@ -221,7 +221,7 @@ def _note(centre: CentralNode | None, noise: Noise | None, round_: int) -> str:
 
 
 def _pull(party: Party, news: Array | None, shape: tuple[int, int]) -> Array:
-    """Lines 12 and 3: what the central node distributes; empty when training is over."""
+    """Receive what the central node distributes, lines 12 and 3; empty when training is over."""
     shared = np.asarray(party.broadcast(news, _everybody(party), SHARED))
     if shared.dtype != np.float64 or shared.shape not in (shape, (0, shape[1])):
         raise MeshError(
@@ -232,7 +232,7 @@ def _pull(party: Party, news: Array | None, shape: tuple[int, int]) -> Array:
 
 
 def _agree_on_terms(party: Party, settings: AdmmSettings, labels: Labels | None) -> _Terms:
-    """λ, ρ and the weights, from the central node, which alone knows the weights."""
+    """Receive λ, ρ and the weights from the central node, which alone knows the weights."""
     answer: Array | None = None
     if party.leads and labels is not None:
         mass = float(labels.weights.sum())
@@ -245,14 +245,17 @@ def _agree_on_terms(party: Party, settings: AdmmSettings, labels: Labels | None)
     good = told.dtype == np.float64 and told.shape in lengths and bool(np.isfinite(told).all())
     if not good or not (told[:2] > 0).all() or not (told[2:] >= 0).all():
         raise MeshError(
-            f"{party.name}: {party.leader} told wrong terms; expected penalty, rho and, if any, "
+            f"{party.name}: {party.leader} sent wrong terms; expected penalty, rho and, if any, "
             f"{party.table.rows} weights, none of them negative"
         )
     return _Terms(float(told[0]), float(told[1]), told[2:] if told.size > 2 else None)
 
 
 def _charge(party: Party, noise: Noise, budget: BudgetFile | None, job: str) -> None:
-    """Book the whole job at this owner's file; the published mechanism has no price to book."""
+    """Charge the whole job to this party's budget file, if it keeps one.
+
+    The published mechanism is refused then: it has no price to charge.
+    """
     if budget is None:
         return
     if noise.privacy.mechanism != "row":
@@ -269,7 +272,7 @@ def _everybody(party: Party) -> tuple[str, ...]:
 def _standardised(
     settings: AdmmSettings, labels: Labels | None
 ) -> tuple[Array, Array, Labels | None]:
-    """For regression: targets of mean 0 and deviation 1, so that λ and ρ mean the same for all."""
+    """Bring targets of a regression to mean 0 and deviation 1, so that λ and ρ mean the same."""
     zero, one = np.zeros(settings.outputs), np.ones(settings.outputs)
     if labels is None or not settings.regression:
         return zero, one, labels

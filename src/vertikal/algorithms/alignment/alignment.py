@@ -1,9 +1,9 @@
-"""Alignment: which rows the parties have in common, in one order, by private set intersection.
+"""Alignment: the rows that the parties have in common, in one order, by private set intersection.
 
-Each party learns which of its own rows all the others have too, and nothing else about anybody's
-ids but how many there are, rounded up to within a sixteenth. The steps are those of
-`vertikal.secure.psi.intersection`; how secret they are, and under which assumptions, is in
-docs/explanation-alignment.md.
+Each party learns which of its own rows all the others have too. Of anybody else's ids it learns
+only their number, rounded up to within a sixteenth. The steps are those of
+`vertikal.secure.psi.intersection`; docs/explanation-alignment.md says what they keep secret, and
+under which assumptions.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ DISCLOSURES = {
 
 @dataclass(frozen=True)
 class Alignment:
-    """Own rows that all parties have, in the order that is the same at all."""
+    """Own rows that all parties have, in an order that all parties share."""
 
     rows: Array  # (matched,) int64, numbers of own rows
     own: int
-    """How many ids this party brought."""
+    """Number of ids that this party brought."""
     digest: str
-    """Of the common ids in their order; the same at all parties, another in each run."""
+    """Digest of the common ids in their order: the same at all parties, another in each run."""
 
     @property
     def matched(self) -> int:
@@ -86,9 +86,9 @@ def align(
 ) -> Alignment:
     """Align ``ids``, one per row of the own table, with those of all parties of ``group``.
 
-    Fewer than ``least`` common ids end it with an error before anybody but the leader knows which
-    they are; the leader does, since it must know them to count them. ``group`` are the parties that
-    have ids, all by default; its first is the leading label party.
+    With fewer than ``least`` common ids it ends with an error before anybody but the leader knows
+    them; the leader has to know them to count them. ``group`` are the parties that have ids, all by
+    default; the leading label party is among them.
     """
     own = ids if isinstance(ids, Ids) else normalise(party.name, ids)
     if isinstance(least, bool) or not isinstance(least, int) or least < 1:

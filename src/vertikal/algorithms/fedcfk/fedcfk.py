@@ -1,9 +1,9 @@
 """FedCFK: a kernel recommender whose users keep their ratings (Polato et al., ESANN).
 
-Phase 1: the server learns how many users rated items i and j together, by secure aggregation with
-whichever users are there, and keeps the largest count it has seen (`ServerKernel`). Phase 2: each
-user asks for rows of the kernel behind a cover (`Requests`), solves its own programme (KOMD), and
-ranks the items it has not rated (`scores`).
+Phase 1: the server learns by secure aggregation how many of the users present have rated items i
+and j together, and keeps the largest count of all rounds (`ServerKernel`). Phase 2: each user asks
+for rows of the kernel behind a cover (`Requests`), solves its own programme (KOMD), and ranks the
+items that it has not rated (`scores`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class ServerKernel:
-    """The server's estimate of the item kernel, which only improves (SecGram 3.1)."""
+    """Item kernel as the server estimates it; it only improves (SecGram 3.1)."""
 
     def __init__(self, items: int) -> None:
         self.counts = np.zeros((items, items), np.int64)
@@ -32,8 +32,8 @@ class ServerKernel:
     def improve(self, counts: Array) -> None:
         """Keep the larger of the old and the new count, entry by entry.
 
-        A count over some users never exceeds that over all, so the larger is the better. That holds
-        for zeros and ones only: anything else is refused.
+        A count over some users never exceeds that over all, so the larger count is the better one.
+        That is true of ratings that are zeros and ones; anything else is refused.
         """
         diagonal = counts.diagonal()
         binary = counts.min(initial=0) >= 0 and (counts <= diagonal[:, None]).all()
@@ -47,20 +47,20 @@ class ServerKernel:
         self.rounds += 1
 
     def normalised(self) -> Array:
-        """K_ij / √(K_ii·K_jj), float64."""
+        """Return K_ij / √(K_ii·K_jj), float64."""
         lengths = self.counts.diagonal()
         return normalised(self.counts, lengths, lengths)
 
 
 @dataclass(frozen=True)
 class Requests:
-    """How a user asks for the rows of its items without naming them (SecGram 3.2).
+    """Requests of one user for the rows of its items, which do not name them (SecGram 3.2).
 
-    The paper adds fresh decoys to each request; whoever sees two requests then intersects them.
-    Here a user draws its decoys once: ``cover`` holds its items and the decoys, and every request
-    is a random part of the cover, in which an item and a decoy are equally likely. Requests say
-    which items are in the cover, and no more; some contain no item of the user at all. What a
-    cover does not hide is that a user's items are more alike than its decoys.
+    The paper adds fresh decoys to each request, so that a reader of two requests can intersect
+    them. Here a user draws its decoys once: ``cover`` holds its items and the decoys, and every
+    request is a random part of the cover, in which an item and a decoy are equally likely. Requests
+    show the cover and no more; some contain no item of the user at all. A cover does not hide that
+    a user's items are more alike than its decoys.
     """
 
     cover: Array  # item numbers, sorted
@@ -70,7 +70,7 @@ class Requests:
     def draw(
         cls, positives: Array, popularity: Array, ratio: float, share: float, uniforms: Array
     ) -> Requests:
-        """A cover ``ratio`` times as large as ``positives``; decoys by popularity, as ratings are.
+        """Draw a cover ``ratio`` times as large as ``positives``, with decoys by popularity.
 
         ``uniforms`` (items,) are secret numbers in (0, 1); ``popularity`` (items,) is public.
         """
@@ -85,13 +85,16 @@ class Requests:
         return cls(np.sort(np.concatenate((positives, decoys))).astype(np.int64), share)
 
     def next(self, uniforms: Array) -> Array:
-        """One request: each row of the cover with the same chance; ``uniforms`` (cover,) secret."""
+        """Draw one request, with the same chance for each row of the cover.
+
+        ``uniforms`` (cover,) are secret numbers in (0, 1).
+        """
         return self.cover[uniforms < self.share]
 
 
 @dataclass
 class UserRows:
-    """The rows of the kernel that a user has received, the latest of each."""
+    """Rows of the kernel that a user has received, the latest of each."""
 
     positives: Array
     rows: dict[int, Array]
@@ -102,11 +105,11 @@ class UserRows:
 
     @property
     def usable(self) -> Array:
-        """The positive items whose rows are here."""
+        """Positive items whose rows have been received."""
         return np.array([i for i in self.positives.tolist() if i in self.rows], np.int64)
 
     def scores(self, means: Array, penalty: float, tolerance: float = 1e-6) -> Array:
-        """KOMD on the rows that are here, and the score of every item."""
+        """Score every item, by KOMD on the rows that have been received."""
         usable = self.usable
         if not len(usable):
             return np.zeros(len(means))
@@ -119,7 +122,10 @@ class UserRows:
 def scores(
     kernel: Array, means: Array, positives: list[Array], penalty: float, tolerance: float = 1e-6
 ) -> Array:
-    """CF-KOMD for all users at once: K·a − q, (users, items); a user without items scores zero."""
+    """Score the items for all users at once by CF-KOMD: K·a − q, (users, items).
+
+    A user without items gets zeros.
+    """
     weights = komd(kernel, means, positives, penalty, tolerance)
     values = np.zeros((len(positives), len(means)))
     for user, (p, a) in enumerate(zip(positives, weights, strict=True)):
@@ -134,7 +140,7 @@ def ask_until_complete(
     serve: Callable[[Array], Array],
     draw: Callable[[int], Array],
 ) -> list[Array]:
-    """Send requests until all of the cover has come; returns them, as the server saw them."""
+    """Send requests until all rows of the cover have come, and return the requests."""
     seen: list[Array] = []
     while not np.isin(requests.cover, list(user.rows)).all():
         asked = requests.next(draw(len(requests.cover)))

@@ -1,9 +1,9 @@
 """SecGram for many clients, any of which may vanish: the linear kernel by secure aggregation.
 
 Each client holds its own columns of the same rows, down to one. It sends its masked outer product,
-of which only the entries on and above the diagonal travel; the server learns the sum over those who
-stayed. The aggregation itself is passed in (`secure.secagg.in_one_process.aggregate`, with its
-drop-outs).
+of which only the entries on and above the diagonal travel; the server learns the sum over the
+clients that stayed. The aggregation itself is passed in (`secure.secagg.in_one_process.aggregate`,
+with its drop-outs).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class Total(Protocol):
-    """What an aggregation gives."""
+    """Result of an aggregation."""
 
     @property
     def total(self) -> Array: ...
@@ -32,7 +32,7 @@ class Total(Protocol):
 
 
 class Aggregation(Protocol):
-    """Sums ``values(client)`` over the clients that stay."""
+    """Secure sum of ``values(client)`` over the clients that stay."""
 
     def __call__(
         self, clients: Sequence[str], values: Any, *, ring: Ring, length: int
@@ -41,7 +41,7 @@ class Aggregation(Protocol):
 
 @dataclass(frozen=True)
 class ClientGram:
-    """The kernel over the columns of ``survivors``."""
+    """Kernel over the columns of ``survivors``, the clients that stayed."""
 
     values: Array  # (rows, rows) int64
     survivors: tuple[str, ...]
@@ -51,10 +51,11 @@ class ClientGram:
 def secure_gram(
     columns: Mapping[str, Array], aggregate: Aggregation, *, largest: int = 1, binary: bool = False
 ) -> ClientGram:
-    """SecGram 2.1: K = Σ_u x_u x_uᵀ over the clients, exact.
+    """Compute K = Σ_u x_u x_uᵀ over the clients exactly, SecGram 2.1.
 
-    ``columns`` (rows,) or (rows, own columns) by client, whole numbers of at most ``largest`` in
-    magnitude, which all agree on beforehand: it decides the ring, and nobody may exceed it.
+    ``columns`` holds by client (rows,) or (rows, own columns) whole numbers of at most ``largest``
+    in magnitude. All agree on ``largest`` beforehand: it decides the ring, and no client may
+    exceed it.
     """
     blocks = {name: check_client(name, x, largest, binary) for name, x in columns.items()}
     heights = {block.shape[0] for block in blocks.values()}
@@ -73,11 +74,13 @@ def secure_gram(
 
 
 def check_client(name: str, values: Any, largest: int, binary: bool) -> Array:
-    """A client's own check of its columns, before anything leaves it: (rows, columns) int64."""
+    """Check a client's columns before anything leaves it, and return (rows, columns) int64."""
     block = np.asarray(values)
     block = block[:, None] if block.ndim == 1 else block
     if block.ndim != 2 or not np.isfinite(block.astype(np.float64)).all():
-        raise InputError.of(f"columns of {name}", "finite numbers in one or two dimensions", "not")
+        raise InputError.of(
+            f"columns of {name}", "finite numbers in one or two dimensions", f"shape {block.shape}"
+        )
     if binary:
         check_bits(name, block.astype(np.float64))
     whole = np.rint(block.astype(np.float64))
@@ -94,7 +97,7 @@ def check_client(name: str, values: Any, largest: int, binary: bool) -> Array:
 
 
 def smallest_ring(columns: int, largest: int) -> Ring:
-    """The smallest of Z_{2^16}, Z_{2^32}, Z_{2^64} that holds every entry of the kernel."""
+    """Return the smallest of Z_{2^16}, Z_{2^32}, Z_{2^64} that holds every entry of the kernel."""
     bound = columns * largest**2
     for bits in RINGS:
         if bound < 2 ** (bits - 1):
@@ -106,7 +109,7 @@ def smallest_ring(columns: int, largest: int) -> Ring:
 
 
 def packed_products(block: Array, ring: Ring) -> Array:
-    """X Xᵀ on and above the diagonal, row by row, as ring elements (rows·(rows + 1)/2,)."""
+    """Compute X Xᵀ on and above the diagonal, row by row: (rows·(rows + 1)/2,) ring elements."""
     rows = block.shape[0]
     packed = np.zeros(rows * (rows + 1) // 2, ring.dtype)
     starts = np.cumsum([0, *range(rows, 0, -1)])
@@ -118,7 +121,7 @@ def packed_products(block: Array, ring: Ring) -> Array:
 
 
 def unpacked(total: Array, rows: int, ring: Ring) -> Array:
-    """The symmetric matrix (rows, rows) int64 of which `packed_products` is one half."""
+    """Rebuild the symmetric matrix (rows, rows) int64 that `packed_products` halved."""
     values = np.zeros((rows, rows), np.int64)
     upper = np.triu_indices(rows)
     values[upper] = total.view(f"int{ring.bits}")

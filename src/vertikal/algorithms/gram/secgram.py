@@ -1,10 +1,10 @@
 """SecGram: the exact linear kernel of columns that lie at several parties (Polato et al., ESANN).
 
-K = Σ_ℓ X_ℓ X_ℓᵀ is a sum over the parties, so a secure sum gives it to the label party and nothing
-else. Whole numbers are summed exactly, in the smallest ring that holds the result; real numbers in
-fixed point, with a bound on the error. Only tiles on and above the diagonal travel.
+K = Σ_ℓ X_ℓ X_ℓᵀ is a sum over the parties, so the label party gets it by a secure sum and learns
+nothing else. Whole numbers are summed exactly, in the smallest ring that holds the result; real
+numbers in fixed point, with a bound on the error. Only tiles on and above the diagonal travel.
 
-`gram_matrix` and `cross_gram` are the programs; every party runs them. For many clients that may
+`gram_matrix` and `cross_gram` are the programs that every party runs. For many clients that may
 vanish see `client_gram`.
 """
 
@@ -62,7 +62,7 @@ SUPPORT = Disclosure(
 
 
 class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all parties of a SecGram job agree on."""
+    """Settings that all parties of a SecGram job agree on."""
 
     parties: tuple[str, ...]
     label_parties: tuple[str, ...]
@@ -76,16 +76,16 @@ class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FixedPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How inner products are written: ``bits`` of a ring, ``fraction`` of them after the point."""
+    """Form of inner products: ``bits`` of a ring, ``fraction`` of them after the point."""
 
     bits: int
     fraction: int
-    error: float  # no entry of the sum is further from the true one
+    error: float  # the largest distance of an entry of the sum from the true one
 
 
 @dataclass(frozen=True)
 class GramShard:
-    """What one party keeps: its own scaled training rows, as a kernel machine must."""
+    """Part of one party: its own scaled training rows, which a kernel machine needs to predict."""
 
     party: str
     columns: tuple[str, ...]
@@ -95,7 +95,7 @@ class GramShard:
 
 @dataclass(frozen=True)
 class Gram:
-    """What the label party learned."""
+    """Inner products that the label party has learned."""
 
     values: Array  # (rows, others)
     left: Array  # (rows,) squared lengths
@@ -104,7 +104,7 @@ class Gram:
 
 
 def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram | None]:
-    """The linear kernel of all training rows, SecGram eq. (1): at the leader, None elsewhere."""
+    """Compute the linear kernel of all training rows, SecGram eq. (1); None but at the leader."""
     with party.clock.stage("prepare"):
         scaling = learn_scaling(party.table, settings.scale)
         rows = _scaled(party, scaling, settings)
@@ -137,9 +137,9 @@ def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram |
 def cross_gram(
     party: Party, shard: GramShard, settings: GramSettings, support: Array | None
 ) -> Gram | None:
-    """Inner products of the rows of ``party.table`` with the training rows ``support``.
+    """Compute inner products of the rows of ``party.table`` with the training rows ``support``.
 
-    Row numbers and result are the leader's; the others pass None and get None.
+    The leader gives the row numbers and gets the result; the others give None and get None.
     """
     audience = (party.leader, *(name for name in party.parties if name != party.leader))
     wanted = None if support is None else np.asarray(support, np.int64)
@@ -197,17 +197,17 @@ def agree_on_ring(
     except msgspec.ValidationError as error:
         raise MeshError(f"{party.name}: {party.leader} announced no ring: {error}") from None
     if point.bits not in RINGS or not -1000 < point.fraction < 60:
-        raise MeshError(f"{party.name}: {party.leader} announced a ring nobody knows: {point}")
+        raise MeshError(f"{party.name}: {party.leader} announced an unknown ring: {point}")
     return point
 
 
 def choose_ring(
     bits: int | Literal["auto"], bound: float, whole: bool, parties: int, columns: int
 ) -> FixedPoint:
-    """The smallest ring for whole numbers up to ``bound``; for real ones the longest fraction.
+    """Choose the smallest ring for whole numbers up to ``bound``, else the longest fraction.
 
-    Rounding adds at most half a unit per party, and the products in double precision, of so many
-    columns, what double precision adds.
+    The error of real numbers is at most half a unit per party, by rounding, plus the error of
+    double precision in products over so many columns.
     """
     if whole and bound < EXACT:
         for candidate in RINGS if bits == "auto" else (bits,):
@@ -225,7 +225,7 @@ def choose_ring(
 
 
 def tiles(count: int, height: int = TILE) -> Iterator[tuple[slice, slice]]:
-    """Pairs of row runs on and above the diagonal: the matrix is symmetric."""
+    """Yield pairs of row runs on and above the diagonal; the matrix is symmetric."""
     runs = [slice(i, min(i + height, count)) for i in range(0, count, height)]
     for a, first in enumerate(runs):
         for second in runs[a:]:
@@ -233,18 +233,18 @@ def tiles(count: int, height: int = TILE) -> Iterator[tuple[slice, slice]]:
 
 
 def encode_products(values: Array, point: FixedPoint) -> Array:
-    """Inner products as ring elements; they have been checked to fit."""
+    """Encode inner products as ring elements; they have been checked to fit."""
     scaled = np.rint(np.ldexp(values, point.fraction))
     return scaled.astype(np.int64).astype(Ring(point.bits).dtype)
 
 
 def decode_products(total: Array, point: FixedPoint) -> Array:
-    """The sums of inner products that `encode_products` wrote."""
+    """Decode sums of inner products that `encode_products` encoded."""
     return np.asarray(np.ldexp(total.view(f"int{point.bits}").astype(np.float64), -point.fraction))
 
 
 def check_bits(title: str, block: Block) -> None:
-    """Refuse anything but zeros and ones, where a boolean kernel reads them."""
+    """Refuse anything but zeros and ones, for a boolean kernel."""
     values = block.data if sparse.issparse(block) else block
     if values.size and not np.isin(values, (0.0, 1.0)).all():
         wrong = values[~np.isin(values, (0.0, 1.0))].flat[0]
@@ -285,6 +285,6 @@ def _largest_length(block: Block) -> float:
 
 
 def _products(left: Block, right: Block) -> Array:
-    """X Zᵀ, dense float64: exact for whole numbers, whose sums stay below 2^53."""
+    """Compute X Zᵀ, dense float64: exact for whole numbers, whose sums stay below 2^53."""
     product = left @ right.T
     return np.asarray(product.toarray() if sparse.issparse(product) else product)

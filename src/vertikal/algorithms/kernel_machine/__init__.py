@@ -1,4 +1,4 @@
 """FDSKL and AVFKAM: kernel machines on random features, their levels of disclosure, their solvers.
 
-What only one of the two needs stands in `fdskl` or `avfkam`; all else is common to both.
+The update and problem of each stand in `fdskl` and `avfkam`; everything else serves both.
 """

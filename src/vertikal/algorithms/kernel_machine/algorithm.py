@@ -47,7 +47,7 @@ _STEPS = 32
 
 
 class KernelMachine(Algorithm[SettingsT, Shard]):
-    """What FDSKL and AVFKAM have in common: features, levels of disclosure, shards, cost."""
+    """Common part of FDSKL and AVFKAM: features, levels of disclosure, shards, cost."""
 
     shard_type = Shard
     sealed_residuals: ClassVar[type[ResidualMap]]

@@ -1,9 +1,8 @@
-"""Products that earlier runs of the same job opened to a label party: none is opened twice.
+"""Answers that earlier runs of the same job opened to a label party, so that none is opened twice.
 
-A solver that begins again asks the same questions until it comes to where the last run was broken
-off. Asked anew they would be answered under fresh noise, and two answers to one question say more
-than was agreed. So the label party keeps each answer, and a question that it has the answer to is
-not asked.
+A solver that begins again asks the same questions up to the point where the last run was broken
+off. Asked anew they would be answered under fresh noise, and two answers to one question tell more
+than was agreed. So the label party keeps each answer and does not ask again.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _DIGEST, _HEAD = 32, 40
 
 
 class AnswerCache:
-    """The answers of all runs so far, by the question: which product, of what, over which rows."""
+    """Answers of all runs so far, by question: the kind of product, its vectors and its rows."""
 
     def __init__(self, checkpoints: Checkpoints) -> None:
         self._checkpoints = checkpoints
         self._known: dict[bytes, Array] = {}
         self.opened = 0
-        """Forward products of all rows among them, by vector: what the helper has counted."""
+        """Vectors among the answers that were multiplied by all rows, which the helper counts."""
         for entry in checkpoints.entries(ANSWERS):
             outputs = int.from_bytes(entry[_DIGEST:_HEAD], "big", signed=True)
             answer = np.frombuffer(entry[_HEAD:], np.float64).reshape(-1, abs(outputs))
@@ -45,12 +44,12 @@ class AnswerCache:
         rows: Array | None,
         columns: slice,
     ) -> Array:
-        """The answer of an earlier run, or of ``ask``, which is then kept."""
+        """Return the answer of an earlier run, or ask and keep the answer."""
         question = _digest(kind, vectors, rows, columns)
         if question in self._known:
             return self._known[question].copy()
         answer = np.asarray(ask(kind, vectors, rows, columns), np.float64)
-        # Forward products carry the sign that `opened` counts them by.
+        # Stored as a positive number for forward products, which `opened` counts, else negative.
         outputs = vectors.shape[1] if kind == "forward" else -vectors.shape[1]
         head = question + outputs.to_bytes(_HEAD - _DIGEST, "big", signed=True)
         self._checkpoints.append(ANSWERS, head + answer.tobytes())

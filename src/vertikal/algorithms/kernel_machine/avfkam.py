@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
-from vertikal.algorithms.kernel_machine.features import begin, learn_on_features
+from vertikal.algorithms.kernel_machine.features import begin_shard, learn_on_features
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.shard import Shard
@@ -71,7 +71,7 @@ def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
             raise InputError.of(
                 "sample_weight", "the same for all rows with disclosure='sealed'", "unequal weights"
             )
-    return train_sealed(party, begin(party, settings), labels, PairwiseSquareResiduals)
+    return train_sealed(party, begin_shard(party, settings), labels, PairwiseSquareResiduals)
 
 
 def check_classes(party: str, labels: Labels) -> None:

@@ -1,4 +1,4 @@
-"""The bandwidth of a job: the number it was given, or the median distance, found federatedly."""
+"""The bandwidth of a job: a given number, or a typical distance between rows of all parties."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ BANDWIDTH = Disclosure(
 
 
 def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) -> float:
-    """σ: as given, or from sampled distances, known to all parties after.
+    """Return σ: as given, or from the distances of sampled pairs of rows; all parties get it.
 
-    "median" is their weighted median, for which the leading label party sees them one by one;
-    "mean" is their mean, of which it sees the sum only.
+    "median" is the weighted median of the distances, and the leading label party sees each of them;
+    "mean" is their mean, and it sees only their sum.
     """
     if not isinstance(settings.bandwidth, str):
         return float(settings.bandwidth)
@@ -70,5 +70,8 @@ def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) 
     message: Any = party.broadcast(answer, group, BANDWIDTH)
     bandwidth = message.get("bandwidth") if isinstance(message, dict) else None
     if not isinstance(bandwidth, float) or not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise MeshError(f"{party.name}: {party.leader} announced the bandwidth {bandwidth!r}")
+        raise MeshError(
+            f"{party.name}: {party.leader} announced the bandwidth {bandwidth!r}, expected a "
+            "positive number"
+        )
     return bandwidth

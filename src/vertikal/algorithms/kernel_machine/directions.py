@@ -1,8 +1,8 @@
-"""Drawing a party's own part of the directions from its seed, again and again the same.
+"""A party's own part of the directions, drawn from its seed whenever it is needed.
 
 Each party draws its coordinates of ω and its offsets b_ℓ from its own secret seed, so nobody else
-knows them. ``directions="shared"``, as in the papers, draws ω from a public seed instead: then
-everybody can draw everybody's.
+knows them. ``directions="shared"``, as in the papers, draws ω from a public seed instead, so that
+every party can draw the part of any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Drawn:
-    """One party's part of one label party's block of directions."""
+    """Part of one party in the block of directions of one label party."""
 
     directions: Array  # (columns, width): ω of the raw columns, bandwidth and scaling included
     offsets: Array  # (width,) ring elements: b_ℓ
@@ -33,7 +33,7 @@ class Drawn:
 
 
 def draw(shard: Shard, label_party: str) -> Drawn:
-    """The part of ``label_party``'s directions that the shard's party holds."""
+    """Draw the part of the shard's party in the directions of ``label_party``."""
     settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
     width = settings.widths()[label_party]
     centre, factor = shard.scaling.arrays()
@@ -41,8 +41,8 @@ def draw(shard: Shard, label_party: str) -> Drawn:
     scalars = kernel.shared_scalars(uniform_reals(seeds["scalars"], (width,)))
     uniforms = uniform_reals(seeds["directions"], (len(shard.columns), width))
     omega = kernel.directions(uniforms, scalars) / shard.bandwidth
-    # The leading bits of one draw: another width of the ring rounds the same offsets.
-    # Whoever has no columns brings nothing: a dealer may then prepare its part before a run.
+    # The leading bits of one draw, so that a ring of another width rounds the same offsets.
+    # A party without columns brings zeros, so that a dealer can prepare its part before a run.
     bits = np.zeros(width, np.uint32)
     if shard.columns:
         bits = uniform_elements(seeds["offsets"], (width,), np.uint32)
@@ -52,7 +52,7 @@ def draw(shard: Shard, label_party: str) -> Drawn:
 
 
 def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:
-    """The keys that a party draws its part of ``label_party``'s block with.
+    """Derive the keys by which a party draws its part of the block of ``label_party``.
 
     Offsets are always private, directions are private by default, and the scalars of a Matérn
     kernel are common to all parties.
@@ -69,5 +69,5 @@ def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:
 
 
 def public_key(settings: FdsklSettings) -> bytes:
-    """The key of what everybody may know: drawn from the public seed of the settings."""
+    """Derive the key of what everybody may know from the public seed of the settings."""
     return derive_key(settings.seed.to_bytes(32, "big"), "public")

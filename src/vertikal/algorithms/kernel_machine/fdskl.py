@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.features import begin, learn_on_features
+from vertikal.algorithms.kernel_machine.features import begin_shard, learn_on_features
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
@@ -60,7 +60,7 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
 
 def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
     """Fit the square loss on shares: nobody sees a feature, a prediction or a coefficient."""
-    shard, labels = begin(party, settings), party.labels
+    shard, labels = begin_shard(party, settings), party.labels
     if labels is not None:
         shard, labels = _standardised(shard, labels)
     return train_square(party, shard, labels)

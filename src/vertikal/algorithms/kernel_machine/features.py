@@ -1,7 +1,7 @@
-"""What every kernel program does before it learns: scaling, bandwidth, directions, phases.
+"""The features that FDSKL and AVFKAM learn on: scaling, bandwidth, directions or landmarks, phases.
 
-AVFKAM's Appendix C and FDSKL's Algorithm 3 are one thing here: each label party gets the phases of
-its own block of directions, summed once over all parties.
+Each label party gets the phases of its own block of directions, summed once over all parties. That
+is AVFKAM's Appendix C, and calls FDSKL's Algorithm 3 for all rows at once.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from vertikal.solvers.whitened_operator import WhitenedOperator
 Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
 
 
-def begin(party: Party, settings: FdsklSettings) -> Shard:
-    """The shard with this party's scaling, the agreed bandwidth and its secret seed."""
+def begin_shard(party: Party, settings: FdsklSettings) -> Shard:
+    """Return a shard with this party's scaling, the agreed bandwidth and its secret seed."""
     settings.check_rows(party.table.rows)
     with party.clock.stage("prepare"):
         scaling = learn_scaling(party.table, settings.scale)
@@ -41,12 +41,13 @@ def begin(party: Party, settings: FdsklSettings) -> Shard:
 
 
 def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
-    """AVFKAM Algorithm 3: phases of all rows under each label party's own directions, then learn.
+    """Make the features of all rows by AVFKAM Algorithm 3, then learn on them; return the shard.
 
-    ``learn`` runs at the label parties; the others serve passes where memory asks for it.
+    ``learn`` runs at the label parties. Meanwhile the others serve passes, if features are hidden
+    or a label party's cache does not hold all rows.
     """
     rows = party.table.rows
-    shard = keep_landmarks(party, begin(party, settings))
+    shard = keep_landmarks(party, begin_shard(party, settings))
     kept = settings.cached_rows(rows)
     if settings.asynchronous and kept < rows:
         raise InputError.of(
@@ -76,7 +77,7 @@ def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
 
 
 def keep_landmarks(party: Party, shard: Shard) -> Shard:
-    """The shard with this party's own, scaled coordinates of the landmarks, if the map has any."""
+    """Add this party's own, scaled coordinates of the landmarks to its shard, if there are any."""
     settings = shard.settings
     if settings.feature_map != "landmarks":
         return shard
@@ -92,11 +93,11 @@ def keep_landmarks(party: Party, shard: Shard) -> Shard:
 
 
 def whiten(party: Party, shard: Shard) -> Whitening | None:
-    """Sum the distances among the landmarks; at a label party, the factor that whitens its block.
+    """Sum the distances among landmarks, and return the factor that whitens a label party's block.
 
-    All parties take part. These few distances are summed in 32 bits whatever the others are: the
-    inverse of the kernel among landmarks would magnify their rounding. With several label parties
-    each block stands for the whole kernel, so that its features carry its share.
+    All parties take part. These few distances are summed in 32 bits, whatever the ring of all
+    others: the inverse of the kernel among landmarks would magnify their rounding. With several
+    label parties each block approximates the whole kernel, and its features carry its share of it.
     """
     settings = shard.settings
     if settings.feature_map != "landmarks":

@@ -50,7 +50,7 @@ class LabelSums(Sums):
         return self._ring.decode_wide(self._party.sum_to_group(encoded, self._group, PRODUCTS))
 
     def to(self, receiver: str, partial: Array) -> Array | None:
-        """The sum of partial predictions at one label party only."""
+        """Sum partial predictions at one label party; the others get None."""
         if len(self._group) == 1:
             return partial
         total = self._party.secure_sum(self._encode(partial), receiver, PARTIAL, self._group)

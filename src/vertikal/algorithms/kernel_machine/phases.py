@@ -1,4 +1,4 @@
-"""The masked pass: phases of all rows, summed over the parties, to the label party that owns them.
+"""The masked pass: phases of all rows, summed at the label party that the directions belong to.
 
 Phases of a row under a direction never change, so each is summed once, in blocks of rows, and that
 label party keeps it as bytes. Where its cache does not hold all rows, it asks for the rest again in
@@ -40,7 +40,7 @@ RESUMED = Disclosure(
 
 
 def phases_of(settings: FdsklSettings) -> Disclosure:
-    """What the sum of the phases tells the label party that owns the directions."""
+    """Describe what the summed phases tell the label party that owns the directions."""
     if settings.feature_map == "landmarks":
         return distances_of(settings)
     learns = "the label party that owns the directions holds these sums in the open: "
@@ -62,7 +62,7 @@ def phases_of(settings: FdsklSettings) -> Disclosure:
 
 
 def distances_of(settings: FdsklSettings) -> Disclosure:
-    """What the summed distances to landmarks tell the label party that owns these."""
+    """Describe what the summed distances to landmarks tell the label party that owns these."""
     learns = (
         "the label party that owns the landmarks learns how far each row is from each of these "
         "training rows over all columns, and with its own columns taken off, over the others'; the "
@@ -80,14 +80,14 @@ def distances_of(settings: FdsklSettings) -> Disclosure:
 
 @dataclass(frozen=True)
 class DirectionBlock:
-    """The directions of one label party, as this party sees them: its map and its offsets b_ℓ."""
+    """Part of this party in one label party's directions: its feature map and offsets b_ℓ."""
 
     feature_map: FeatureMap
     offsets: Array | None  # (width,) ring elements; landmarks have none
 
 
 class PhasePass:
-    """This party's part in all sums of phases of one model."""
+    """Part of this party in all sums of phases of one model."""
 
     def __init__(self, party: Party, shard: Shard) -> None:
         self._party = party
@@ -104,16 +104,16 @@ class PhasePass:
 
     @property
     def own(self) -> FeatureMap:
-        """The map of this label party's own directions."""
+        """Feature map of this label party's own directions."""
         return self._blocks[self._party.name].feature_map
 
     def stream(
         self, rows: Array, into: Array | None = None
     ) -> Iterator[tuple[slice, Array | None]]:
-        """Sum the phases of these rows; yields (positions, own directions' phases) block by block.
+        """Sum the phases of these rows; yield (positions, phases of own directions) by blocks.
 
-        At a feature party the phases are None: it only contributes. ``into`` (rows, own width) lets
-        a label party have its sums written there.
+        At a feature party, which only contributes, the phases are None. A label party's sums are
+        written to ``into`` (rows, own width), if it is given.
         """
         for start in range(0, len(rows), self.height):
             where = slice(start, min(start + self.height, len(rows)))
@@ -142,9 +142,9 @@ class PhasePass:
             yield where, mine
 
     def gather(self, rows: int, kept: int) -> OpenOperator | None:
-        """Take part in the one pass over the training rows; the operator Φ at a label party.
+        """Take part in the one pass over the training rows; return Φ at a label party.
 
-        The phases of the first ``kept`` rows are cached, the others fetched again when needed.
+        The phases of the first ``kept`` rows are cached, the others asked for again in each pass.
         """
         party = self._party
         cache: Array | None = None
@@ -167,7 +167,7 @@ class PhasePass:
         return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
 
     def _resumed(self, cache: Array | None) -> int:
-        """Rows whose phases every label party kept in an earlier run, now in ``cache``.
+        """Fill ``cache`` with phases of an earlier run; return how many rows every label party has.
 
         The same seeds give the same phases, so these rows need not be summed again.
         """
@@ -184,7 +184,9 @@ class PhasePass:
             )
             told = np.asarray(party.broadcast(mine, group, RESUMED))
             if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
-                raise MeshError(f"{party.name}: {label_party} kept {told!r} blocks")
+                raise MeshError(
+                    f"{party.name}: {label_party} sent {told!r}, expected a number of blocks"
+                )
             kept.append(int(told[0]))
         blocks = min(kept)
         if cache is None:
@@ -197,7 +199,7 @@ class PhasePass:
         return begin
 
     def _request(self, rows: Array) -> Iterator[tuple[slice, Array]]:
-        """Label parties, in step: ask the feature parties for a pass over these rows."""
+        """Ask the feature parties for a pass over these rows; all label parties do so in step."""
         if self._party.leads:
             self._party.broadcast(rows.astype(np.int64), self._audience(), REQUESTS)
         for where, phases in self.stream(rows):
@@ -205,7 +207,7 @@ class PhasePass:
                 yield where, phases
 
     def serve(self) -> None:
-        """Feature parties: take part in passes until the leader says that there are no more."""
+        """Take part in passes, at a feature party, until the leader says that no more follow."""
         while True:
             rows = np.asarray(self._party.broadcast(None, self._audience(), REQUESTS))
             if not rows.size:
@@ -214,7 +216,7 @@ class PhasePass:
                 pass
 
     def finish(self) -> None:
-        """The leader: tell the feature parties that no pass will follow."""
+        """Tell the feature parties, at the leader, that no more passes follow."""
         if self._party.leads and len(self._audience()) > 1:
             self._party.broadcast(np.empty(0, np.int64), self._audience(), REQUESTS)
 
@@ -238,7 +240,7 @@ def _landmark_block(shard: Shard, label_party: str) -> DirectionBlock:
 
 
 def direction_block(shard: Shard, drawn: Drawn) -> DirectionBlock:
-    """This party's part of one block, ready to compute phases."""
+    """Make this party's part of one block, ready to compute phases."""
     settings = shard.settings
     feature_map = FourierMap(
         Ring(settings.ring_bits),

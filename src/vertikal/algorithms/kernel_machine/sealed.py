@@ -59,15 +59,15 @@ DISCLOSURES = {
         masked=True,
     ),
 }
-"""What each kind of message tells its receiver; only predictions tell anything."""
+"""Kinds of messages by step of the protocol; only predictions tell their receiver anything."""
 
 
 def train_sealed(
     party: Party, shard: Shard, labels: Labels | None, residuals: type[ResidualMap]
 ) -> Shard:
-    """The sealed fit, at every party: its shard with its share of the coefficients, if any.
+    """Fit on shares, and return the shard with this party's share of the coefficients, if any.
 
-    ``labels`` are the label party's, centred: the mean loss of f = 0 is at most 1.
+    ``labels`` are the label party's, centred so that the mean loss of f = 0 is at most 1.
     """
     settings, rows = shard.settings, party.table.rows
     residual_map = residuals(rows, settings.outputs, labels)
@@ -92,7 +92,10 @@ def minimise(
     steps: SealedSteps,
     advance: Callable[[], None] = lambda: None,
 ) -> Array:
-    """Accelerated gradient steps on shares: a share of √(2/D)·coefficients (D, outputs)."""
+    """Take accelerated gradient steps on shares; return a share of √(2/D)·coefficients.
+
+    The share is (D, outputs) ring elements.
+    """
     agreed = sealed.agreed
     w = v = np.zeros((agreed.width, agreed.outputs), np.uint64)
     for momentum in steps.momenta:
@@ -109,7 +112,7 @@ def minimise(
 
 
 def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
-    """f of the rows, in spans, at the label party; the others take part."""
+    """Yield (rows, f) in spans at the label party; the others take part."""
     settings = shard.settings
     height = max(16, SPAN_CELLS // settings.n_components)
     for start in range(0, party.table.rows, height):
@@ -135,7 +138,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
 
 
 def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> SealedFeatures:
-    """This party's part in the features of these rows, of which nobody has any."""
+    """Make this party's part in features of these rows that nobody sees."""
     (label_party,) = shard.settings.label_parties
     sealed = party.sealed_features(label_party, *shard.settings.assistants(), agreed, DISCLOSURES)
     feature_map = direction_block(shard, draw(shard, label_party)).feature_map
@@ -148,7 +151,7 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
 
 
 def train_square(party: Party, shard: Shard, labels: Labels | None) -> Shard:
-    """The square loss, whose best constant the label party takes off its targets first."""
+    """Fit the square loss; the label party takes its best constant off the targets first."""
     constant = np.zeros(shard.settings.outputs)
     if labels is not None:
         if not shard.settings.regression:
@@ -160,12 +163,15 @@ def train_square(party: Party, shard: Shard, labels: Labels | None) -> Shard:
 
 
 def penalty_of(settings: FdsklSettings, rows: int) -> float:
-    """λ: as given, or 0.1 over the number of rows; weights are the label party's secret."""
+    """Return λ: as given, or 0.1 over the number of rows.
+
+    Unlike in the open, weights do not enter: they are the label party's secret.
+    """
     return 0.1 / rows if settings.alpha == "auto" else float(settings.alpha)
 
 
 def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedSteps:
-    """The public steps of this fit."""
+    """Return the public steps of this fit."""
     return sealed_steps(
         rows,
         settings.n_components,
@@ -179,7 +185,7 @@ def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> S
 def training_block(
     settings: FdsklSettings, rows: int, residual_map: ResidualMap, steps: SealedSteps
 ) -> SealedBlock:
-    """What the roles agree on for this fit."""
+    """Return the sizes that label party, helper and dealer agree on for this fit."""
     return SealedBlock(
         rows,
         settings.n_components,

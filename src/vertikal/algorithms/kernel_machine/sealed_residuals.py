@@ -1,8 +1,8 @@
-"""Residuals of losses whose slope is linear in f: what a sealed fit can do with shares.
+"""Residuals of losses whose slope is linear in f, which a sealed fit can compute on shares.
 
 A residual map turns shares of f (rows, outputs), with `VALUE_BITS` fraction bits, into shares of
-the residuals r, half the slopes of n times the loss. What depends on labels or weights is a factor
-or a summand that only the label party knows.
+the residuals r, half the slopes of n times the loss. Labels and weights enter as factors and
+summands that only the label party knows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MEAN_BITS = 30
 
 
 class ResidualMap(ABC):
-    """One loss; made by every role, with labels at the label party only."""
+    """Residuals of one loss; every role makes one, the label party with its labels."""
 
     curvature: ClassVar[float]
     """κ of `sealed_steps`: the Hessian is at most κ times a mean of ‖φ‖², plus the penalty."""
@@ -36,15 +36,15 @@ class ResidualMap(ABC):
     @property
     @abstractmethod
     def factors(self) -> int:
-        """Columns of the label party's factors."""
+        """Number of columns of the label party's factors."""
 
     @abstractmethod
     def own_factors(self, labels: Labels) -> Array:
-        """The factors (rows, columns), real numbers of mean 1 or so."""
+        """Compute the factors (rows, columns), real numbers of mean 1 or so."""
 
     @abstractmethod
     def residuals(self, sealed: SealedFeatures, values: Array, steps: SealedSteps) -> Array:
-        """Shares of r (rows, outputs), with ``residual_bits`` fraction bits, from shares of f."""
+        """Compute shares of r (rows, outputs), with ``residual_bits``, from shares of f."""
 
     def begin(self, sealed: SealedFeatures, steps: SealedSteps) -> None:
         """Give the label party's factors to the roles, masked."""
@@ -55,7 +55,7 @@ class ResidualMap(ABC):
             if not largest < 2.0 ** (ROOM - VALUE_BITS - FACTOR_BITS):
                 raise InputError.of(
                     "sample_weight and targets",
-                    "less unequal with disclosure='sealed': what a row weighs does not fit",
+                    "less unequal with disclosure='sealed', so that a row's weight fits the ring",
                     f"{np.abs(factors).max():.3g} times the average",
                 )
             encoded = Ring(64).encode_reals(factors, FACTOR_BITS, 1)
@@ -65,7 +65,7 @@ class ResidualMap(ABC):
         return float(np.abs(labels.targets).max())
 
     def _weighed(self, sealed: SealedFeatures, values: Array, bits: int) -> Array:
-        """Factors times values (rows, factors), brought to ``bits`` fraction bits."""
+        """Multiply values by factors (rows, factors), and bring them to ``bits`` fraction bits."""
         return sealed.drop(sealed.scale(values), VALUE_BITS + FACTOR_BITS - bits)
 
 

@@ -1,7 +1,7 @@
-"""The shard: what one party keeps of a trained model. A model exists only as its shards.
+"""The shard: the part of a trained model that one party keeps. A model exists only as its shards.
 
-Directions are not in it: they are drawn again from the shard's seed, so a shard is small and the
-same numbers never lie in two places.
+A shard holds a seed instead of directions, which are drawn again from it: so a shard is small, and
+the same numbers never lie in two places.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Moment:
-    """One point of the curves of a stochastic run, as one label party saw it."""
+    """Point of the curves of a stochastic run, as one label party saw it."""
 
     seconds: float  # since the solver began
     updates: int  # of this party itself
-    total: int  # of all label parties, as far as this one knew
+    total: int  # updates of all label parties, as far as this one knew
     staleness: float  # mean over this party's updates since the moment before
     auc: float | None = None  # on the held-out rows, at the leader
 
 
 @dataclass(frozen=True)
 class Training:
-    """How the solver went, as a label party saw it."""
+    """Record of the solver's run, as a label party saw it."""
 
     iterations: int = 0
     passes: int = 0
@@ -42,17 +42,18 @@ class Training:
     gradient: list[float] = field(default_factory=list)
     penalty: float = 0.0
     pairs: str = ""
-    """Which pairs of rows a pairwise loss was summed over, in words."""
+    """Pairs of rows that a pairwise loss was summed over, in words."""
     moments: list[Moment] = field(default_factory=list)
     staleness: dict[int, int] = field(default_factory=dict)
-    """How many of this party's updates were so many updates of others old."""
+    """Histogram of staleness: own updates, counted by the updates that the other label parties made
+    between the reading of f that the update used and the next reading."""
     missing: tuple[str, ...] = ()
     """Label parties that vanished, and whose coefficients are not in the model."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One party's part: its columns, scaling and seed; at a label party also its coefficients."""
+    """Part of one party: its columns, scaling and seed; at a label party also its coefficients."""
 
     party: str
     settings: FdsklSettings | AvfkamSettings
@@ -62,17 +63,17 @@ class Shard:
     seed: bytes = field(repr=False)
     coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
     coefficient_share: Array | None = None
-    """Sealed: (D, outputs) ring elements at the label party and at the helper; their sum is the
-    coefficients, and neither says anything by itself."""
+    """Share of sealed coefficients at label party and helper: (D, outputs) ring elements. The two
+    sum to the coefficients, and neither tells anything by itself."""
     landmarks: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    """With landmark features: this party's own coordinates of them, by the label party's block."""
+    """This party's own coordinates of landmarks, by the label party whose block they are."""
     constant: Array = field(default_factory=lambda: np.zeros(1))  # (outputs,), added last
     unit: Array = field(default_factory=lambda: np.ones(1))  # (outputs,), of regression targets
     threshold: float = 0.0
-    """The prediction above which a row is of the second class."""
+    """Prediction above which a row is of the second class."""
     training: Training = field(default_factory=Training)
 
     @property
     def learned(self) -> bool:
-        """Whether this party holds coefficients, or its share of them."""
+        """True if this party holds coefficients or a share of them."""
         return self.coefficients is not None or self.coefficient_share is not None

@@ -1,9 +1,9 @@
 """Training and prediction where nobody sees a feature (``disclosure="values"``).
 
-The protocol is in `secure`: the label party that owns a block of directions, the helper and the
-dealer hold masked parts, from which the label party gets products with the features and nothing
-else. Here are the operator that solvers multiply by, the pass over the rows that sets it up, and
-what the ledger says of each message.
+The protocol is in `secure.hidden`: a label party, the helper and the dealer hold masked parts, from
+which the label party gets products with the features of its own block and nothing else. Here are
+the operator that solvers multiply by, the pass over the rows that sets it up, and what the ledger
+says of each message.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ BLOCK_CELLS = 1 << 19
 """Phases per message: small enough that a block's many arrays stay near the processor."""
 
 SPAN_CELLS = 1 << 23
-"""Cells that the roles hold at a time while predicting."""
+"""Cells that label party, helper and dealer hold at a time while predicting."""
 
 FEWEST_ROWS = 8
-"""Rows that a gradient must be about."""
+"""Fewest rows that a gradient may be summed over."""
 
 PASSES = Disclosure(
     "passes",
@@ -51,7 +51,7 @@ NOTHING = "nothing: uniform to its receiver, whatever the data"
 def disclosures_of(
     settings: FdsklSettings, label_party: str, *, training: bool
 ) -> dict[str, Disclosure]:
-    """What each kind of message of the protocol tells its receiver."""
+    """Describe what each kind of message of the protocol tells its receiver."""
     passes = settings.passes(label_party)
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
@@ -87,7 +87,7 @@ def disclosures_of(
 def block_of(
     settings: FdsklSettings, label_party: str, rows: int, *, training: bool
 ) -> HiddenBlock:
-    """What the roles agree on about these rows."""
+    """Return the sizes and limits that label party, helper and dealer agree on for these rows."""
     return HiddenBlock(
         rows=rows,
         width=settings.widths()[label_party],
@@ -100,7 +100,7 @@ def block_of(
 
 
 def blocks_of(span: slice, width: int) -> Iterator[slice]:
-    """The rows in blocks that one message is about."""
+    """Yield the rows in blocks, one for each message."""
     height = max(16, BLOCK_CELLS // width)
     for start in range(span.start, span.stop, height):
         yield slice(start, min(start + height, span.stop))
@@ -109,9 +109,9 @@ def blocks_of(span: slice, width: int) -> Iterator[slice]:
 class HiddenOperator(FeatureOperator):
     """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
 
-    It offers no Gram matrix: that would be another D² numbers about the rows. The exact solver goes
-    without a preconditioner, and remembers more pairs instead. What an earlier run of the job has
-    opened (``answers``) is not asked for again.
+    It offers no Gram matrix: that would open another D² numbers about the rows. The exact solver
+    goes without a preconditioner, and remembers more pairs instead. Products that an earlier run of
+    the job has opened are taken from ``answers``.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class HiddenOperator(FeatureOperator):
 
 
 class HiddenPass:
-    """This party's part in hiding the features of one model; the interface of `PhasePass`."""
+    """Part of this party in hiding the features of one model; same interface as `PhasePass`."""
 
     def __init__(self, party: Party, shard: Shard, *, training: bool = True) -> None:
         self._party = party
@@ -161,7 +161,7 @@ class HiddenPass:
         self._hidden: Mapping[str, HiddenFeatures] = {}
 
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
-        """Take part in the one pass over the training rows; the operator Φ at a label party."""
+        """Take part in the one pass over the training rows; return Φ at a label party."""
         self.add(slice(0, rows))
         own, checkpoints = self._hidden.get(self._party.name), self._party.checkpoints
         answers = AnswerCache(checkpoints) if own is not None and checkpoints is not None else None
@@ -173,10 +173,11 @@ class HiddenPass:
         return operator
 
     def _passes_left(self, opened: int) -> int | None:
-        """At a label party: forward products it may count on, those it remembers among them.
+        """Return the forward products that a label party may count on, known answers included.
 
-        An answer that was counted by the helper and lost on its way to the label party's disk
-        cannot be opened again beyond what was agreed; all label parties do without as many.
+        The helper may have counted an answer that never reached the label party's disk. It cannot
+        be opened again beyond what was agreed, so all label parties do with one less. Elsewhere,
+        and without checkpoints, there is no such limit: None.
         """
         party, settings = self._party, self._settings
         helper = settings.assistants()[0]
@@ -202,7 +203,7 @@ class HiddenPass:
         return None
 
     def add(self, span: slice) -> None:
-        """Hide the features of these rows, afresh."""
+        """Hide the features of these rows, under new masks."""
         party = self._party
         self._hidden = {
             label_party: self._begin(label_party, span.stop - span.start)
@@ -229,41 +230,41 @@ class HiddenPass:
 
     @property
     def operator(self) -> HiddenOperator:
-        """Φ of the rows added last, at the label party."""
+        """Operator Φ of the rows added last, at the label party."""
         return HiddenOperator(self._hidden[self._party.name], self._settings.n_components)
 
     def serve(self) -> None:
-        """Helper and dealer: take part in products until the label parties have no more."""
+        """Take part in products, as helper or dealer, until the label parties want no more."""
         if self._party.name not in self._settings.assistants():
             return
         if len(self._hidden) == 1:
             for hidden in self._hidden.values():
                 hidden.serve()
             return
-        # Label parties ask when they like; each has a thread to itself.
+        # Each label party asks at its own pace, so each has a thread to itself.
         pool = ThreadPoolExecutor(len(self._hidden))
         tasks = [pool.submit(hidden.serve) for hidden in self._hidden.values()]
         done, _ = wait(tasks, return_when=FIRST_EXCEPTION)
-        # Not waited for: what fails here ends the others' waits only once this party has failed.
+        # Not waited for: the other threads stop waiting only once this party has failed.
         pool.shutdown(wait=False)
         for task in done:
             task.result()
 
     def finish(self) -> None:
-        """A label party: tell helper and dealer that it wants no more products."""
+        """Tell helper and dealer, as a label party, that no more products are wanted."""
         self._hidden[self._party.name].finish()
 
 
 def _number(party: Party, name: str) -> int:
-    """What this party says of passes."""
+    """Receive a number of passes from this party."""
     told = np.asarray(party.hear(name, PASSES))
     if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
-        raise MeshError(f"{party.name}: {name} told of {told!r} passes")
+        raise MeshError(f"{party.name}: {name} sent {told!r}, expected a number of passes")
     return int(told[0])
 
 
 def hidden_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
-    """Of a label party's own directions, in spans of rows; the others take part."""
+    """Yield (rows, partial predictions) in spans at label parties; the others take part."""
     phases = HiddenPass(party, shard, training=False)
     height = max(16, SPAN_CELLS // max(shard.settings.widths().values()))
     for start in range(0, party.table.rows, height):

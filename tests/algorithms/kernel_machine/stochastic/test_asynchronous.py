@@ -178,11 +178,11 @@ def test_the_wait_ends_when_a_thread_that_answers_has_failed():
         (np.zeros(3), "no request"),
         (np.zeros((1, 3), np.int64), "no request"),
         (np.zeros(1, np.int64), "no request"),
-        (np.array([0, 0, 10]), "rows that there are not"),
-        (np.array([0, 0, -1]), "rows that there are not"),
-        (np.array([-1, 0]), "counts its updates or parties wrongly"),
-        (np.array([0, 8]), "counts its updates or parties wrongly"),
-        (np.array([0, -1]), "counts its updates or parties wrongly"),
+        (np.array([0, 0, 10]), "rows outside the table"),
+        (np.array([0, 0, -1]), "rows outside the table"),
+        (np.array([-1, 0]), "a wrong count of updates or parties"),
+        (np.array([0, 8]), "a wrong count of updates or parties"),
+        (np.array([0, -1]), "a wrong count of updates or parties"),
     ],
 )
 def test_a_malformed_request_is_refused_and_its_sender_named(message, words):

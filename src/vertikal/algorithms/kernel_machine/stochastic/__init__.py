@@ -1,4 +1,4 @@
-"""The papers' stochastic solvers: one step, two schedules for it, and the curve of a run.
+"""The papers' stochastic solvers: a label party's learner, two schedules for its steps, a curve.
 
-Whatever concerns the exact solver or the making of features stays outside.
+FDSKL's and AVFKAM's own updates, the exact solver and the making of features stay outside.
 """

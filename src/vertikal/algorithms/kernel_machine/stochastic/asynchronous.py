@@ -1,15 +1,15 @@
 """The asynchronous schedule: label parties update without waiting for one another's steps.
 
 Each label party runs its own loop: it asks the others for their partial predictions of its batch,
-adds them up, and changes its own coefficients. Meanwhile one thread per other label party answers
-that one's requests, from the coefficients as they stand. A slow loop is thus its owner's business:
-the others get their answers, and never wait for its updates, except where they would leave it
-behind by more than ``max_staleness``.
+adds them up, and changes its own coefficients. Meanwhile it answers each other label party in a
+thread of its own, from the coefficients as they stand. A slow party slows only itself: the others
+get its answers and do not wait for its updates, unless they would leave it behind by more than
+``max_staleness``.
 
-Answers to one request are one secure sum: with three label parties or more they carry pads that
-cancel among those who answer, so that who asked learns the sum only. A request says, beside its
-rows, how many updates its sender has made (by which the others' coefficients decay), and which
-label parties it found to be gone.
+The answers to one request are one secure sum: with three label parties or more they carry pads that
+cancel among those that answer, so that the asking party learns the sum only. A request has, beside
+its rows, the number of updates that its sender has made (by which the others' coefficients decay)
+and the label parties that its sender found to have vanished.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class AsynchronousRun:
-    """One label party's part in an asynchronous run."""
+    """Part of one label party in an asynchronous run."""
 
     def __init__(self, party: Party, learner: Learner, curve: ValidationCurve) -> None:
         self._party = party
@@ -54,15 +54,15 @@ class AsynchronousRun:
         self._updates = 0
         self._announced = dict.fromkeys(self._others(), 0)
         self._answered: dict[str, int] = {}
-        """Own updates at the time of the last answer to each other party."""
+        """Own updates at the time of the last answer, by the party that was answered."""
         self._open: set[str] = set()
-        """Who has an answer of mine and has not asked again: it may be about to use it."""
+        """Parties that have an answer of this one and may still be about to use it."""
         self._unsettled = False
-        """Whether the staleness of the last own update is still to be heard of."""
+        """True until the next answers tell the staleness of the last own update."""
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """AVFKAM Algorithm 1: each active worker keeps doing in parallel."""
+        """Run AVFKAM Algorithm 1 at this label party, in parallel with the others."""
         threads = [
             threading.Thread(
                 target=self._guarded_answers, args=(name,), name=f"{self._party.name} → {name}"
@@ -83,7 +83,7 @@ class AsynchronousRun:
             raise
 
     def close(self, rows: Array) -> Array | None:
-        """The final predictions of these rows at the first label party that is left."""
+        """Return the final f of these rows at the first label party that is left, else None."""
         while True:
             leader = self._group()[0]
             if leader == self._party.name:
@@ -94,7 +94,7 @@ class AsynchronousRun:
                 return None
 
     def _keep_stepping(self) -> None:
-        """Steps of this party until all together have made as many as were agreed."""
+        """Take steps until all label parties together have taken as many as were agreed."""
         learner, steps = self._learner, steps_of(self._settings)
         blocks = blocks_of(self._settings, self._party.name)
         next_point = self._curve.interval
@@ -125,9 +125,9 @@ class AsynchronousRun:
     def _wait_for_the_slow(self) -> None:
         """AVFKAM Assumption 5.2: no reading is older than τ updates when its reader reads again.
 
-        A party that holds an answer of mine may be about to use it; I make so many updates in the
-        meantime and no more. Who waits has read later than the one waited for, so nobody waits in
-        a circle. Called with the lock held.
+        A party that holds an answer of this one may be about to use it; until it asks again, this
+        party makes a limited number of updates and then waits. A party that waits has read later
+        than the party it waits for, so there is no circle of waits. Called with the lock held.
         """
         limit = self._settings.max_staleness // (len(self._everybody) - 1)
         since, deadline = time.monotonic(), self._party.deadline
@@ -147,9 +147,10 @@ class AsynchronousRun:
             self._changed.wait(left)
 
     def _ask(self, rows: Array) -> Array:
-        """f of these rows: everybody's partial predictions as they stand, summed. None: good-bye.
+        """Return f of these rows: all partial predictions as they stand, summed.
 
-        Begins again without a label party that has vanished, where that is allowed.
+        A request without rows tells the others that none will follow. If a label party vanishes,
+        and that is allowed, the rows are asked for again without it.
         """
         learner = self._learner
         while True:
@@ -178,7 +179,7 @@ class AsynchronousRun:
             self._fail(error)
 
     def _answers(self, name: str) -> bool:
-        """Answer one party's requests until it says good-bye; False if it vanishes before."""
+        """Answer one party's requests to the last; return False if it vanishes before that."""
         learner = self._learner
         while True:
             try:
@@ -211,7 +212,7 @@ class AsynchronousRun:
                 return True
 
     def _request(self, name: str) -> tuple[int, tuple[str, ...], Array]:
-        """(updates, who is gone, rows) of the next request of a party, checked."""
+        """Receive a party's next request, checked: (its updates, parties that vanished, rows)."""
         message = self._party.hear(name, STEPS)
         if (
             not isinstance(message, np.ndarray)
@@ -222,14 +223,17 @@ class AsynchronousRun:
             raise MeshError(f"{self._party.name}: {name} sent no request for a step")
         updates, mask, rows = int(message[0]), int(message[1]), message[2:]
         if rows.size and not 0 <= rows.min() <= rows.max() < self._learner.operator.rows:
-            raise MeshError(f"{self._party.name}: {name} asked for rows that there are not")
+            raise MeshError(f"{self._party.name}: {name} asked for rows outside the table")
         if updates < self._announced[name] or not 0 <= mask < 1 << len(self._everybody):
-            raise MeshError(f"{self._party.name}: {name} counts its updates or parties wrongly")
+            raise MeshError(f"{self._party.name}: {name} sent a wrong count of updates or parties")
         gone = tuple(n for i, n in enumerate(self._everybody) if mask >> i & 1)
         return updates, gone, rows
 
     def _confirm(self, name: str) -> None:
-        """Who asks says that ``name`` is gone: answer without its pads only if that is so."""
+        """Check that ``name``, which the asking party says has vanished, is gone here too.
+
+        Only then may the answer go without the pads of ``name``.
+        """
         while name not in self.missing:
             try:
                 self._party.go_on_without(name)
@@ -251,7 +255,7 @@ class AsynchronousRun:
             self._changed.notify_all()
 
     def _summing(self, group: tuple[str, ...]) -> LabelSums:
-        """One sum for each asking party, so that each has pads and tags of its own."""
+        """Return the sum for an asking party; each has one, with pads and tags of its own."""
         if group not in self._sums:
             self._sums[group] = LabelSums(self._party, group)
         return self._sums[group]
@@ -260,7 +264,7 @@ class AsynchronousRun:
         return tuple(name for name in self._everybody if name != self._party.name)
 
     def _group(self, first: str | None = None) -> tuple[str, ...]:
-        """The label parties that are left, ``first`` before all others."""
+        """Return the label parties that are left, ``first`` before all others."""
         left = [name for name in self._everybody if name not in self.missing]
         return tuple(sorted(left, key=lambda name: name != first))
 
@@ -275,5 +279,5 @@ class AsynchronousRun:
 
 
 def _with_count(partial: Array, count: int) -> Array:
-    """Partial predictions and one whole number in one column, to be summed together."""
+    """Put partial predictions and a count into one column, to be summed together."""
     return np.append(partial.ravel(), float(count))[:, None]

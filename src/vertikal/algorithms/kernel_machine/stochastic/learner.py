@@ -113,7 +113,7 @@ class Learner:
     def partial(self, batch: FeatureOperator) -> Array:
         """FDSKL Algorithm 2: f^ℓ(x) = Σ_{i∈Λ^ℓ} α_i φ_i(x), over this label party's directions.
 
-        Also VFKL Algorithm 2, and AVFKAM Algorithm 2. The phases of the batch were saved before.
+        It is also VFKL Algorithm 2 and AVFKAM Algorithm 2. The batch has its phases already.
         """
         with self._lock:
             coefficients = self._expansion.coefficients()

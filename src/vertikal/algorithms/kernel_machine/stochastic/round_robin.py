@@ -23,10 +23,11 @@ ROWS = Disclosure(
 
 
 def run_in_turn(party: Party, learner: Learner, sums: LabelSums, curve: ValidationCurve) -> None:
-    """FDSKL Algorithm 1: doubly stochastic gradients, constant step, label parties in turn.
+    """Take all steps of FDSKL Algorithm 1: label parties in turn, a constant step size.
 
-    Also VFKL Algorithm 1. With pairs of rows it is VFKAM, the synchronous AVFKAM; with one party
-    TSAM. Here for batches of rows and of features.
+    It is also VFKL Algorithm 1. With pairs of rows it is VFKAM, the synchronous AVFKAM, and with
+    one party TSAM. A step uses a batch of rows and a block of directions, where the papers use one
+    of each.
     """
     settings = learner.settings
     for label_party, columns in turns(settings):  # line 1: keep doing, each label party in its turn
@@ -49,10 +50,10 @@ def run_in_turn(party: Party, learner: Learner, sums: LabelSums, curve: Validati
 
 
 def turns(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
-    """(label party, its columns) of each step: the parties in turn, each through its own blocks.
+    """Yield (label party, columns of its block) of each step: the parties in turn.
 
-    After its last block a party begins again with its first; by default every direction is used
-    once.
+    Each party goes through its own blocks, and after the last begins again with the first. By
+    default every direction is used once.
     """
     blocks = {
         label_party: blocks_of(settings, label_party) for label_party in settings.label_parties
