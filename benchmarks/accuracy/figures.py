@@ -18,7 +18,7 @@ from benchmarks import datasets
 from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.baselines.pooled_features import CosineMap, Draw
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.data.scaling import Scaling
@@ -55,7 +55,7 @@ def fit(split: Split, directions: int, gamma: float, penalty: float, bits: int =
 def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
     """Test error and AUC of float32 features of pooled columns under the model's own directions."""
     (owner,) = model.settings_.label_parties
-    drawn = [draw(shard, owner) for shard in model.shards_.values()]
+    drawn = [draw_directions(shard, owner) for shard in model.shards_.values()]
     omega = np.concatenate([part.directions for part in drawn])
     turns = np.sum([part.offsets / 2**model.ring_bits for part in drawn], axis=0)
     columns = omega.shape[0]

@@ -27,7 +27,7 @@ from benchmarks import datasets
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.privacy.recording import numbers_held, phases_held, values_opened
 from vertikal import FDSKLClassifier
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.privacy.attacks.binary_columns import binary_columns
 from vertikal.privacy.attacks.linear_system import all_against, recover_differences
 from vertikal.privacy.attacks.nearest_rows import nearest_rows, right_matches
@@ -105,7 +105,9 @@ def attack_open(run: Benchmark, target: Target, directions: str) -> None:
     phases, own, ring = held[0]
     level = f"{target.name}, open, {directions} directions"
     if directions == "shared":
-        others = [draw(model.shards_[name], "party0") for name in list(target.parties)[1:]]
+        others = [
+            draw_directions(model.shards_[name], "party0") for name in list(target.parties)[1:]
+        ]
         known = np.concatenate([part.directions for part in others])
         rows = slice(0, SOLVED)
         found = recover_differences(

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.learner import steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import number_of_steps
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import turns
 
 NAMES = ("a", "b", "c")
@@ -54,7 +54,7 @@ def test_by_default_every_direction_is_used_once(label_parties, n_components, fe
     wanted = {(o, j) for o, width in settings.widths().items() for j in range(width)}
     assert set(used) == wanted
     assert set(used.values()) == {1}
-    assert len(as_lists(settings)) == steps_of(settings)
+    assert len(as_lists(settings)) == number_of_steps(settings)
 
 
 @pytest.mark.parametrize("n_components", [12, 13])

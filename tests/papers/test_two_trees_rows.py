@@ -20,7 +20,7 @@ import pytest
 
 from tests.conformance.uniformity import THRESHOLD, p_value
 from tests.privacy.attacks.label_view import Run, public_directions, train
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.mesh.collectives import Tree
 from vertikal.privacy.attacks.linear_system import Recovered, all_against, recover_differences
@@ -87,7 +87,9 @@ def seen(masking: str, directions: str) -> tuple[str, Array]:
 
 def projections(run: Run, name: str) -> Array:
     """This party's own ωᵀx in ring steps, without any b: what nobody else should have."""
-    return RING.encode_angles(columns_of(name) @ draw(run.shards[name], "bank").directions)
+    return RING.encode_angles(
+        columns_of(name) @ draw_directions(run.shards[name], "bank").directions
+    )
 
 
 def differences(elements: Array) -> Array:

@@ -11,7 +11,7 @@ from vertikal import FDSKLClassifier, FDSKLRegressor
 from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine import values as hidden
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
@@ -60,7 +60,7 @@ def features(shards, columns, X):
     """Φ in the open, from everybody's seeds."""
     settings = next(iter(shards.values())).settings
     maps = {
-        name: direction_block(shard, draw(shard, settings.label_parties[0])).feature_map
+        name: direction_block(shard, draw_directions(shard, settings.label_parties[0])).feature_map
         for name, shard in shards.items()
     }
     local = [maps[name].local(X[:, numbers]) for name, numbers in columns.items()]

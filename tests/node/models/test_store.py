@@ -264,13 +264,13 @@ def test_a_shard_that_this_library_cannot_read(models, monkeypatch):
 def test_known_answers_notice_another_library(models, monkeypatch):
     """The same file, but directions are drawn in another way."""
     models.save("credit", shard_of(), FDSKL)
-    original = algorithm.draw
+    original = algorithm.draw_directions
 
     def drawn_otherwise(shard, label_party):
         found = original(shard, label_party)
         return replace(found, directions=found.directions[:, ::-1])
 
-    monkeypatch.setattr(algorithm, "draw", drawn_otherwise)
+    monkeypatch.setattr(algorithm, "draw_directions", drawn_otherwise)
     with pytest.raises(InputError, match=r"known answers are other ones .* vertikal 0\.1\.0"):
         models.load("credit", FDSKL)
     monkeypatch.setattr(FDSKL, "known_answers", lambda shard, rows: np.zeros((1, 1)), raising=False)

@@ -13,11 +13,11 @@ from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, Ope
 from vertikal.algorithms.kernel_machine import avfkam, fdskl
 from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
 from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
-from vertikal.algorithms.kernel_machine.sealed import minimise, steps_of, training_block
+from vertikal.algorithms.kernel_machine.sealed import minimise, sealed_steps_of, training_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import (
     PairwiseSquareResiduals,
     ResidualMap,
@@ -27,7 +27,12 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import ROWS
-from vertikal.algorithms.kernel_machine.values import PASSES, block_of, blocks_of, disclosures_of
+from vertikal.algorithms.kernel_machine.values import (
+    PASSES,
+    disclosures_of,
+    hidden_block,
+    message_blocks,
+)
 from vertikal.algorithms.kernel_machine.written_settings import plainly
 from vertikal.errors import InputError
 from vertikal.party.party import AGREEMENT, Party
@@ -142,7 +147,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             )
         parts = []
         for label_party in shard.settings.widths():
-            drawn = draw(shard, label_party)
+            drawn = draw_directions(shard, label_party)
             parts.append((rows - drawn.centre) @ drawn.directions)
             parts.append(np.tile(drawn.offsets.astype(np.float64), (len(rows), 1)))
         return np.hstack(parts)
@@ -181,14 +186,14 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         (label_party,) = settings.label_parties
         width, dtype = settings.n_components, Ring(settings.ring_bits).dtype
         if not settings.seals:
-            hidden = dealing.hidden(block_of(settings, label_party, rows, training=True))
-            for block in blocks_of(slice(0, rows), width):
+            hidden = dealing.hidden(hidden_block(settings, label_party, rows, training=True))
+            for block in message_blocks(slice(0, rows), width):
                 hidden.add(np.zeros((block.stop - block.start, width), dtype))
             return
         residual_map = self.sealed_residuals(rows, settings.outputs, None)
-        steps = steps_of(settings, rows, residual_map)
+        steps = sealed_steps_of(settings, rows, residual_map)
         sealed = dealing.sealed(training_block(settings, rows, residual_map, steps))
-        for block in blocks_of(slice(0, rows), width):
+        for block in message_blocks(slice(0, rows), width):
             sealed.add(np.zeros((block.stop - block.start, width), dtype))
         residual_map.begin(sealed, steps)
         minimise(sealed, residual_map, steps)

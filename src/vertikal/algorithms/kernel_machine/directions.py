@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnDirections:
     """Part of one party in the block of directions of one label party."""
 
     directions: Array  # (columns, width): ω of the raw columns, bandwidth and scaling included
@@ -32,7 +32,7 @@ class Drawn:
     centre: Array  # (columns,), taken off each column first
 
 
-def draw(shard: Shard, label_party: str) -> Drawn:
+def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     """Draw the part of the shard's party in the directions of ``label_party``."""
     settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
     width = settings.widths()[label_party]
@@ -48,7 +48,7 @@ def draw(shard: Shard, label_party: str) -> Drawn:
         bits = uniform_elements(seeds["offsets"], (width,), np.uint32)
         bits >>= np.uint32(32 - settings.ring_bits)
     offsets = bits.astype(Ring(settings.ring_bits).dtype)
-    return Drawn(np.asarray(omega * factor[:, None]), offsets, centre)
+    return DrawnDirections(np.asarray(omega * factor[:, None]), offsets, centre)
 
 
 def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:

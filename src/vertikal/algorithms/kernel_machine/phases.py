@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.directions import Drawn, draw
+from vertikal.algorithms.kernel_machine.directions import DrawnDirections, draw_directions
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.open_operator import OpenOperator
@@ -95,7 +95,7 @@ class PhasePass:
         self._blocks = {
             label_party: _landmark_block(shard, label_party)
             if settings.feature_map == "landmarks"
-            else direction_block(shard, draw(shard, label_party))
+            else direction_block(shard, draw_directions(shard, label_party))
             for label_party in settings.widths()
         }
         self._disclosure = phases_of(settings)
@@ -239,7 +239,7 @@ def _landmark_block(shard: Shard, label_party: str) -> DirectionBlock:
     return DirectionBlock(feature_map, None)
 
 
-def direction_block(shard: Shard, drawn: Drawn) -> DirectionBlock:
+def direction_block(shard: Shard, drawn: DrawnDirections) -> DirectionBlock:
     """Make this party's part of one block, ready to compute phases."""
     settings = shard.settings
     feature_map = FourierMap(

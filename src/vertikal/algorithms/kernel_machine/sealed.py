@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import ResidualMap, SquareResiduals
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
-from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, blocks_of
+from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, message_blocks
 from vertikal.losses.pointwise import loss_named
 from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Disclosure
@@ -71,7 +71,7 @@ def train_sealed(
     """
     settings, rows = shard.settings, party.table.rows
     residual_map = residuals(rows, settings.outputs, labels)
-    steps = steps_of(settings, rows, residual_map)
+    steps = sealed_steps_of(settings, rows, residual_map)
     agreed = training_block(settings, rows, residual_map, steps)
     with party.clock.stage("phases", rows):
         sealed = hide(party, shard, agreed, slice(0, rows))
@@ -141,8 +141,8 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
     """Make this party's part in features of these rows that nobody sees."""
     (label_party,) = shard.settings.label_parties
     sealed = party.sealed_features(label_party, *shard.settings.assistants(), agreed, DISCLOSURES)
-    feature_map = direction_block(shard, draw(shard, label_party)).feature_map
-    for block in blocks_of(span, agreed.width):
+    feature_map = direction_block(shard, draw_directions(shard, label_party)).feature_map
+    for block in message_blocks(span, agreed.width):
         with party.naming("phases"):
             phases = feature_map.local(party.table.block(block))
         sealed.add(phases)
@@ -170,7 +170,7 @@ def penalty_of(settings: FdsklSettings, rows: int) -> float:
     return 0.1 / rows if settings.alpha == "auto" else float(settings.alpha)
 
 
-def steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedSteps:
+def sealed_steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMap) -> SealedSteps:
     """Return the public steps of this fit."""
     return sealed_steps(
         rows,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.answer_cache import AnswerCache
-from vertikal.algorithms.kernel_machine.directions import draw
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
@@ -84,7 +84,7 @@ def disclosures_of(
     }
 
 
-def block_of(
+def hidden_block(
     settings: FdsklSettings, label_party: str, rows: int, *, training: bool
 ) -> HiddenBlock:
     """Return the sizes and limits that label party, helper and dealer agree on for these rows."""
@@ -99,7 +99,7 @@ def block_of(
     )
 
 
-def blocks_of(span: slice, width: int) -> Iterator[slice]:
+def message_blocks(span: slice, width: int) -> Iterator[slice]:
     """Yield the rows in blocks, one for each message."""
     height = max(16, BLOCK_CELLS // width)
     for start in range(span.start, span.stop, height):
@@ -155,7 +155,7 @@ class HiddenPass:
         self._settings = shard.settings
         self._training = training
         self._maps = {
-            label_party: direction_block(shard, draw(shard, label_party)).feature_map
+            label_party: direction_block(shard, draw_directions(shard, label_party)).feature_map
             for label_party in shard.settings.widths()
         }
         self._hidden: Mapping[str, HiddenFeatures] = {}
@@ -209,7 +209,7 @@ class HiddenPass:
             label_party: self._begin(label_party, span.stop - span.start)
             for label_party in self._maps
         }
-        for block in blocks_of(span, max(self._settings.widths().values())):
+        for block in message_blocks(span, max(self._settings.widths().values())):
             columns = party.table.block(block)
             for label_party, hidden in self._hidden.items():
                 with party.naming("phases"):
@@ -219,7 +219,7 @@ class HiddenPass:
 
     def _begin(self, label_party: str, rows: int) -> HiddenFeatures:
         settings = self._settings
-        agreed = block_of(settings, label_party, rows, training=self._training)
+        agreed = hidden_block(settings, label_party, rows, training=self._training)
         return self._party.hidden_features(
             label_party,
             *settings.assistants(),

@@ -22,7 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
-from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, blocks_of, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import (
+    Learner,
+    direction_blocks,
+    number_of_steps,
+)
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
 from vertikal.party.party import Party
@@ -95,8 +99,8 @@ class AsynchronousRun:
 
     def _keep_stepping(self) -> None:
         """Take steps until all label parties together have taken as many as were agreed."""
-        learner, steps = self._learner, steps_of(self._settings)
-        blocks = blocks_of(self._settings, self._party.name)
+        learner, steps = self._learner, number_of_steps(self._settings)
+        blocks = direction_blocks(self._settings, self._party.name)
         next_point = self._curve.interval
         while learner.total < steps:
             rows = learner.pick()  # line 2: pick a seed and its pairs

@@ -200,7 +200,7 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
     return float(newton * min(1.0, np.sqrt(settings.samples * settings.features) / 64))
 
 
-def blocks_of(settings: FdsklSettings, label_party: str) -> list[slice]:
+def direction_blocks(settings: FdsklSettings, label_party: str) -> list[slice]:
     """Cut a label party's directions into the blocks that one step each uses."""
     width = settings.widths()[label_party]
     return [
@@ -209,11 +209,13 @@ def blocks_of(settings: FdsklSettings, label_party: str) -> list[slice]:
     ]
 
 
-def steps_of(settings: FdsklSettings) -> int:
+def number_of_steps(settings: FdsklSettings) -> int:
     """Return the number of steps: as given, or enough to use each direction once."""
     if settings.steps is not None:
         return settings.steps
-    return sum(len(blocks_of(settings, label_party)) for label_party in settings.label_parties)
+    return sum(
+        len(direction_blocks(settings, label_party)) for label_party in settings.label_parties
+    )
 
 
 def _by_covariance(batch: FeatureOperator, columns: slice, change: Array) -> Array:

@@ -10,7 +10,11 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, blocks_of, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import (
+    Learner,
+    direction_blocks,
+    number_of_steps,
+)
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
@@ -56,7 +60,8 @@ def turns(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
     default every direction is used once.
     """
     blocks = {
-        label_party: blocks_of(settings, label_party) for label_party in settings.label_parties
+        label_party: direction_blocks(settings, label_party)
+        for label_party in settings.label_parties
     }
     # One pass: each direction once; a party whose blocks are used up sits out the last turn.
     once = [
@@ -65,7 +70,7 @@ def turns(settings: FdsklSettings) -> Iterator[tuple[str, slice]]:
         for label_party, mine in blocks.items()
         if place < len(mine)
     ]
-    for step in range(steps_of(settings)):
+    for step in range(number_of_steps(settings)):
         yield once[step % len(once)]
 
 

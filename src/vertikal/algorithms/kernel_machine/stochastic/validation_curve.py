@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, steps_of
+from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, number_of_steps
 
 Array = npt.NDArray[Any]
 
@@ -42,7 +42,7 @@ class ValidationCurve:
         self.leader = settings.label_parties[0]
         self.rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
         self._positive = positive[self.rows]
-        self.interval = max(1, steps_of(settings) // POINTS)
+        self.interval = max(1, number_of_steps(settings) // POINTS)
 
     def due(self, step: int) -> bool:
         """Return True if a point is to be added after this step."""
