@@ -111,8 +111,9 @@ class Dealer:
 class Algorithm(ABC, Generic[SettingsT, ShardT]):
     """One algorithm: its programs, and what people and services have to know about it.
 
-    Objects of this kind have no state. Every method that takes settings takes those that
-    `read_settings` returned.
+    `train` and `predict` are the programs that every party runs. The other methods answer questions
+    about settings that `read_settings` returned, or about shards. Objects of this kind have no
+    state.
     """
 
     name: ClassVar[str]
@@ -121,8 +122,6 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     """Kind of model that it trains, in words that fit after "computes"."""
     settings_type: type[SettingsT]
     shard_type: type[ShardT]
-
-    # Programs: every party runs them.
 
     @abstractmethod
     def train(
@@ -141,8 +140,6 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     @abstractmethod
     def predict(self, party: Party, shard: ShardT) -> npt.NDArray[np.float64] | None:
         """Return f (rows, outputs) of all rows of the party's table at the leader, else None."""
-
-    # Settings.
 
     def read_settings(
         self,
@@ -175,8 +172,6 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         """Replace abbreviations that people may write, such as "2GB"; none by default."""
         return written
 
-    # Disclosure, for those who decide about a job.
-
     @abstractmethod
     def exposure(self, settings: SettingsT) -> Exposure:
         """Return the numbers by which policies bound this job."""
@@ -192,8 +187,6 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     @abstractmethod
     def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
         """Estimate the price of training on ``rows`` rows and ``columns`` columns per party."""
-
-    # Models.
 
     @abstractmethod
     def known_answers(self, shard: ShardT, rows: npt.NDArray[np.float64]) -> Any:
@@ -211,14 +204,15 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     def predicts_log_odds(self, settings: SettingsT) -> bool:
         """Return True if predictions are log-odds, so that probabilities follow from them."""
 
-    # Absent parties. By default there is no dealer, and a run needs everybody.
-
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
-        """Return True if the others may finish without a label party that vanishes."""
+        """Return True if the others may finish without a label party that vanishes.
+
+        By default a run needs everybody.
+        """
         return False
 
     def dealer(self, settings: SettingsT) -> Dealer | None:
-        """Return the dealer of this job, if it has one."""
+        """Return the dealer of this job, if it has one; none by default."""
         return None
 
     def prepared_roles(self, settings: SettingsT) -> Roles:
