@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from vertikal.reporting.text_width import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
-SIZES = {"title": 15.0, "name": 13.5, "what": 11.0, "size": 11.0, "count": 11.0, "role": 11.0}
+SIZES = {"title": 15.0, "name": 13.5, "what": 11.0, "size": 11.0, "role": 11.0}
 _COORDINATES = {"x", "y", "width", "height", "cx", "cy", "r", "d", "points", "viewBox"}
 HOSTILE = "<script>alert(1)</script>\"'&\x00\ud800"
 

@@ -11,7 +11,7 @@ from vertikal.reporting.text_width import fit, text_width, wrap
 SERIES_COLOURS: Final = 8
 """Colours of "charts.css" that are told apart."""
 
-BOLD: Final = 1.06
+BOLD: Final = 1.2
 """Width of bold type, as a multiple of regular type."""
 
 LABEL_SIZE: Final = 12.0

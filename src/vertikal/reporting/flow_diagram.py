@@ -1,4 +1,4 @@
-"""Who sends what to whom: the picture that a data protection officer asks for first.
+"""Diagram of who sends what to whom, which a data protection officer asks for first.
 
 Masked traffic is dashed with a closed lock, open traffic solid with an open one; colour only
 repeats what line and lock already say. Parties stand on an ellipse, or around the one party that
@@ -20,14 +20,13 @@ from vertikal.reporting.rendering import render_chart
 from vertikal.reporting.text_width import fit, text_width, wrap
 from vertikal.reporting.units import bytes_text
 
+_WIDTH: Final = 760.0
 _BOX_WIDTH: Final = 140.0
 _NAME_SIZE: Final = 13.5 * BOLD
 _NAME_PITCH: Final = 16.0
 _SMALL: Final = 11.0
 _WIDEST_LABEL: Final = 124.0
 _MOST_LABELS: Final = 20
-_NUMBER: Final = 20.0  # diameter of a numbered disc
-_KEY_COLUMN: Final = 290.0
 _BOW: Final = 40.0
 # Along an arrow, the middle first: there a label is farthest from both boxes.
 _PLACES: Final = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78, 0.16, 0.84)
@@ -118,17 +117,8 @@ class _Arrow:
         return "\n".join(lines)
 
     @property
-    def line(self) -> tuple[complex, complex]:
-        """Ends of the line, inside its heads, so that it does not show at their tips."""
-        start, end = (
-            tip - 6 * cmath.exp(1j * cmath.phase(tip - self.control))
-            for tip in (self.start, self.end)
-        )
-        return (start if self.both_ways else self.start), end
-
-    @property
     def heads(self) -> list[tuple[complex, float]]:
-        """Tip and angle of each arrow head."""
+        """End of the line and angle of each arrow head."""
         tips = (self.end, self.start) if self.both_ways else (self.end,)
         return [(tip, math.degrees(cmath.phase(tip - self.control))) for tip in tips]
 
@@ -143,68 +133,44 @@ def flow_diagram(
     *,
     label_parties: Collection[str] = (),
     title: str = "",
-    width: float = 760,
 ) -> Markup:
     """Draw parties as boxes and, between each pair, an arrow per direction with its total.
 
-    Where labels on the arrows find no room, both directions share one line with a number, which
-    a key below explains. Every arrow has the full list of its messages as a tooltip.
+    Where labels find no room on these, both directions share one line, and of many lines some have
+    no label. Every arrow has the full list of its messages as a tooltip.
     """
     _check(parties, flows, label_parties)
-    head = heading(title, (), width)
+    head = heading(title, (), _WIDTH)
     names = {party: wrap(party, _NAME_SIZE, _BOX_WIDTH - 14, 2) or [""] for party in parties}
     size = (_BOX_WIDTH, 34 + _NAME_PITCH * max(map(len, names.values()), default=1))
     hub = _hub(parties, {(flow.source, flow.target) for flow in flows})
-    room = complex(width, _drawing_height(len(parties), hub is not None))
+    room = complex(_WIDTH, _drawing_height(len(parties), hub is not None))
     centre = room / 2 + 1j * (head.height + 12)
-    reach = complex(max(room.real - size[0], 0) / 2 - 2, (room.imag - size[1]) / 2 - 2)
+    reach = (room - complex(*size)) / 2 - (2 + 2j)
     places = _places(parties, hub, centre, reach)
     boxes = {party: _Box(places[party], *size) for party in parties}
 
     for both_ways in (False, True):
         arrows = _arrows(flows, boxes, both_ways=both_ways)
-        sizes = [
-            (max(text_width(a.what, _SMALL), BOLD * text_width(a.total, _SMALL) + 14) + 10, 34.0)
-            for a in arrows
-        ]
-        labels = _labels(arrows, sizes, boxes.values()) if len(arrows) <= _MOST_LABELS else None
-        if labels is not None:
+        labels = _labels(arrows, boxes.values())
+        if len(labels) == len(arrows) <= _MOST_LABELS:
             break
-    numbers = None
-    if labels is None:
-        discs = [(_NUMBER, _NUMBER)] * len(arrows)
-        numbers = _labels(arrows, discs, boxes.values(), force=True)
-    legend_y = head.height + room.imag + 46
-    columns = max(1, int(width // _KEY_COLUMN))
-    column, depth = width / columns, math.ceil(len(numbers or ()) / columns)
     said = "; ".join(f"{arrow.ends} {arrow.total} {arrow.kind}" for arrow in arrows)
+    legend_y = head.height + room.imag + 46
     return render_chart(
         "flow_diagram.svg",
-        width=width,
-        height=legend_y + 12 + (20 * depth + 8 if numbers else 0),
+        width=_WIDTH,
+        height=legend_y + 12,
         description=f"Flow diagram: {title}. {said or 'no traffic'}.",
         head=head,
         boxes=[(boxes[party], party, names[party], party in label_parties) for party in parties],
         arrows=arrows,
-        labels=[
-            (arrow, box, box.centre.real - (BOLD * text_width(arrow.total, _SMALL) + 14) / 2)
-            for arrow, box in zip(arrows, labels or (), strict=False)
-        ],
-        numbers=list(zip(arrows, numbers or (), strict=False)),
-        key=[
-            (
-                complex(i // depth * column, legend_y + 32 + 20 * (i % depth)),
-                arrow,
-                fit(arrow.ends, _SMALL, column - 124),
-            )
-            for i, arrow in enumerate(arrows if numbers else ())
-        ],
-        key_size=column - 90,
+        labels=[(arrows[i], box, _total_width(arrows[i])) for i, box in labels.items()],
         legend=_LEGEND if arrows else (),
         legend_y=legend_y,
         legend_pitch=64 + max(text_width(words, LABEL_SIZE) for _, words in _LEGEND),
         # Between the boxes, or below a single one.
-        note=complex(width / 2, centre.imag + 4 if len(parties) != 1 else legend_y - 32),
+        note=complex(_WIDTH / 2, centre.imag + 4 if len(parties) != 1 else legend_y - 32),
     )
 
 
@@ -275,40 +241,34 @@ def _arrows(flows: Sequence[Flow], boxes: Mapping[str, _Box], *, both_ways: bool
         way_there = there.centre - here.centre
         bow = _BOW if (target, source) in grouped else 0.0
         control = (here.centre + there.centre) / 2 + 1j * bow * way_there / (abs(way_there) or 1.0)
-        start, end = here.edge_towards(control, 3), there.edge_towards(control, 5)
+        start, end = (box.edge_towards(control, gap=5) for box in (here, there))
         arrows.append(_Arrow(source, target, group, start, control, end))
     return arrows
 
 
-def _labels(
-    arrows: Sequence[_Arrow],
-    sizes: Sequence[tuple[float, float]],
-    boxes: Iterable[_Box],
-    *,
-    force: bool = False,
-) -> list[_Box] | None:
-    """Put a label on each arrow, clear of the boxes and of each other, where it hides least.
+def _total_width(arrow: _Arrow) -> float:
+    """Room of the lock and the bytes."""
+    return BOLD * text_width(arrow.total, _SMALL) + 14
 
-    Short arrows choose first, since they have the least choice. None when some label finds no
-    free place, unless ``force`` asks for the least bad one.
+
+def _labels(arrows: Sequence[_Arrow], boxes: Iterable[_Box]) -> dict[int, _Box]:
+    """Find for each arrow, by number, a place for its label, clear of boxes and other labels.
+
+    Short arrows choose first, since they have the least choice, and each takes the place where
+    it hides least of the others. An arrow whose label finds no place is not in the result.
     """
     paths = [[_Box(arrow.at(i / 40), 0, 0) for i in range(41)] for arrow in arrows]
     placed: dict[int, _Box] = {}
     for i in sorted(range(len(arrows)), key=lambda i: abs(arrows[i].end - arrows[i].start)):
+        arrow = arrows[i]
+        width = max(text_width(arrow.what, _SMALL), _total_width(arrow)) + 10
         taken = [*boxes, *placed.values()]
-        best, best_cost = None, math.inf
-        for order, t in enumerate(_PLACES):
-            label = _Box(arrows[i].at(t), *sizes[i])
-            blocked = sum(label.overlaps(other, 3) for other in taken)
-            if blocked and not force:
-                continue
-            hidden = sum(
-                label.overlaps(point, 0) for j, path in enumerate(paths) if j != i for point in path
-            )
-            cost = 1000.0 * blocked + hidden + 0.3 * order
-            if cost < best_cost:
-                best, best_cost = label, cost
-        if best is None:
-            return None
-        placed[i] = best
-    return [placed[i] for i in range(len(arrows))]
+        others = [point for j, path in enumerate(paths) if j != i for point in path]
+        free = [
+            label
+            for label in (_Box(arrow.at(t), width, 34) for t in _PLACES)
+            if not any(label.overlaps(other, 3) for other in taken)
+        ]
+        if free:
+            placed[i] = min(free, key=lambda box: sum(box.overlaps(point, 0) for point in others))
+    return placed
