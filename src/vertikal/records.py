@@ -25,25 +25,25 @@ _learnt: set[Any] = set()
 def convert(
     value: Any, kind: type[T], *, dec_hook: Hook | None = None, str_keys: bool = False
 ) -> T:
-    """``value``, made of dicts, lists and numbers, as a ``kind``."""
+    """Make a ``kind`` of ``value``, which consists of dicts, lists and numbers."""
     _learn(kind)
     return msgspec.convert(value, kind, dec_hook=dec_hook, str_keys=str_keys)
 
 
 def from_json(raw: bytes | str, kind: type[T]) -> T:
-    """The ``kind`` that is written here as JSON."""
+    """Read a ``kind`` that is written as JSON."""
     _learn(kind)
     return msgspec.json.decode(raw, type=kind)
 
 
 def from_msgpack(raw: bytes, kind: type[T], *, dec_hook: Hook | None = None) -> T:
-    """The ``kind`` that is written here as msgpack."""
+    """Read a ``kind`` that is written as msgpack."""
     _learn(kind)
     return msgspec.msgpack.decode(raw, type=kind, dec_hook=dec_hook)
 
 
 def msgpack_reader(kind: type[T]) -> Callable[[bytes | memoryview], T]:
-    """`from_msgpack` of one type, for what is read often."""
+    """Make a `from_msgpack` of one type, for records that are read often."""
     with _lock:
         return msgspec.msgpack.Decoder(kind).decode
 

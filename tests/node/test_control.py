@@ -103,7 +103,7 @@ def test_a_want_of_open_files_or_threads_passes(tmp_path, monkeypatch):
                 raise RuntimeError("can't start new thread")
 
             patch.setattr(threading.Thread, "start", start)
-            with pytest.raises(InputError, match="broke off"):
+            with pytest.raises(InputError, match="ended the connection"):
                 ask(store, "echo")
         assert ask(store, "echo") == "there"
     finally:

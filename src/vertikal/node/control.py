@@ -1,7 +1,7 @@
-"""The owner's way to its party's service: one socket in the store, open to the owner only.
+"""The socket through which an owner's commands reach the service of the party.
 
-A request is one line of JSON, ``{"command": ..., ...}``, and so is the answer. The socket lies in a
-folder that nobody else may enter.
+It lies in the store, a folder that nobody but the owner may enter. A request is one line of JSON,
+``{"command": ..., ...}``; so is the answer, ``{"answer": ...}`` or ``{"error": ...}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANSWER = 600.0
 """Seconds that a command waits for its answer."""
 
 PAUSE = 0.2
-"""Seconds after a connection that could not be accepted."""
+"""Seconds to wait after a connection that could not be accepted."""
 
 
 class ControlServer:
@@ -57,13 +57,13 @@ class ControlServer:
             try:
                 connection, _ = self._socket.accept()
             except OSError:
-                # Too many open files, most likely: the owner must get in again once there are less.
+                # Too many open files, most likely: the owner must get in once some are closed.
                 self._stopped.wait(PAUSE)
                 continue
             try:
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
             except RuntimeError:
-                # No thread to be had: who asks is told by the end of the connection.
+                # No thread is left: the command sees the connection end.
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -77,14 +77,14 @@ class ControlServer:
             except msgspec.DecodeError as error:
                 answer = {"error": f"request: {error}"}
             except Exception as error:
-                # A defect: its owner finds the traceback in the output of the service.
+                # A defect: the owner finds its traceback in the output of the service.
                 traceback.print_exc()
                 answer = {"error": f"the service failed ({type(error).__name__}); see its output"}
             connection.sendall(msgspec.json.encode(answer) + b"\n")
 
 
 def ask(store: Path, command: str, **arguments: Any) -> Any:
-    """Ask the service of this store; its error is raised here as it was there."""
+    """Ask the service of this store; an error that it reports is raised here."""
     path = store / SOCKET
     request = msgspec.json.encode({"command": command, **arguments}) + b"\n"
     try:
@@ -100,7 +100,7 @@ def ask(store: Path, command: str, **arguments: Any) -> Any:
             "`vertikal party start` starts it"
         ) from None
     except (OSError, msgspec.DecodeError) as error:
-        raise InputError(f"the service of this party broke off: {error}") from None
+        raise InputError(f"the service of this party ended the connection: {error}") from None
     if "error" in answer:
         raise InputError(str(answer["error"]))
     return answer["answer"]
@@ -114,13 +114,13 @@ def _line(connection: socket.socket) -> bytes:
             raise ConnectionResetError("the other side closed without a whole line")
         received += piece
         if len(received) > MAX_REQUEST:
-            raise InputError(f"a request of more than {MAX_REQUEST} bytes")
+            raise InputError(f"a request must have at most {MAX_REQUEST} bytes; send it in parts")
     return bytes(received)
 
 
 @contextlib.contextmanager
 def _reachable(path: Path) -> Iterator[str]:
-    """A name for a socket's path that is short enough, however deep its folder lies."""
+    """Give a name of a socket's path that is short enough, however deep its folder lies."""
     if len(os.fsencode(path)) < 100:
         yield str(path)
         return
