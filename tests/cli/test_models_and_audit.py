@@ -63,6 +63,15 @@ def test_models_are_listed_shown_and_deleted(store):
     assert call(store, "model", "list").output == "no models\n"
 
 
+def test_a_store_without_a_party_file(store):
+    (store.parent / "party.toml").unlink()
+    listed = CliRunner().invoke(main, ["model", "list", "--store", str(store)])
+    assert [line.split()[0] for line in listed.output.splitlines()] == ["model", "credit", "credit"]
+    gone = CliRunner().invoke(main, ["model", "list", "--store", str(store / "gone")])
+    assert gone.exit_code == 2
+    assert "does not exist" in gone.output
+
+
 def test_nothing_secret_is_shown(store):
     seed = shard_of().seed
     for words in (("list",), ("list", "--json"), ("show", "credit"), ("show", "credit", "--json")):

@@ -29,11 +29,12 @@ def test_ids_of_both_kinds_of_files(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"id,place\n7,a\n8\n", "of the 2 ids in 'ids.csv', 1 are missing or empty"),
+        (b"id,place\n7,a\n8\n", r"'ids.csv', line 3 must have 2 cells, .* got 1"),
+        (b"id,place\n7,a\n8,\n", "of the 2 ids in 'ids.csv', 1 are missing or empty"),
         (b"id,place\n", "of the 0 ids in 'ids.csv', there are none"),
-        (b"", r"--column must be one of \[\], got 'place'"),
+        (b"", "table of ids must be a CSV file with titles, got 'ids.csv'"),
         (b"id\n7\n", r"--column must be one of \['id'\], got 'place'"),
-        (b"id,place\n7,\xff\xfe\n", "'ids.csv' cannot be read: 'utf-8' codec"),
+        (b"id,place\n7,\xff\xfe\n", "'ids.csv' cannot be read: invalid UTF8 data"),
     ],
 )
 def test_csv_files_that_are_refused(tmp_path, content, words):
@@ -48,6 +49,10 @@ def test_other_files_that_are_refused(tmp_path):
         read_ids(tmp_path / "gone.csv", None)
     with pytest.raises(InputError, match=r"'gone.parquet' cannot be read"):
         read_ids(tmp_path / "gone.parquet", None)
+    # Its lines would go out as ids.
+    (tmp_path / "bank.key").write_text("-----BEGIN PRIVATE KEY-----\nsecret\n")
+    with pytest.raises(InputError, match=r"table of ids must be a file that ends in \['.csv'"):
+        read_ids(tmp_path / "bank.key", None)
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 is how it begins")
     with pytest.raises(InputError, match=r"'broken.parquet' cannot be read"):

@@ -95,7 +95,7 @@ def test_no_service_and_no_party_file(folder, monkeypatch):
     assert "does not run" in vertikal(folder, "bank", "job", "list", code=1)
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(main, ["job", "list"])
-    assert "the party file must be the only one in this folder, got none; name" in done.output
+    assert "this folder must have exactly one party file, got none; name" in done.output
     monkeypatch.chdir(folder / "bank")
     done = CliRunner().invoke(main, ["job", "list"])
     assert "does not run" in done.output

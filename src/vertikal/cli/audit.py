@@ -75,7 +75,7 @@ def head(party: Path | None) -> None:
 
 
 def _facts(facts: Mapping[str, object]) -> str:
-    return "  ".join(f"{name}={_text(value)}" for name, value in facts.items())
+    return "  ".join(f"{name}={_text(value)}" for name, value in facts.items() if value != "")
 
 
 def _text(value: object) -> str:

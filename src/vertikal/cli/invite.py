@@ -41,6 +41,7 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     from vertikal.mesh.addresses import check_address
     from vertikal.node.config.invitation import (
         Invitation,
+        check_federation,
         parse_entry,
         server_context,
         write_federation,
@@ -59,6 +60,7 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     for other, code in invitation.codes.items():
         click.echo(f"{other}: vertikal join {code}")
     text = invitation.wait(60 * minutes, lambda joined: click.echo(f"{joined} has joined"))
+    check_federation(text)
     write_federation(folder / "federation.toml", text)
     click.echo(f"federation of {', '.join((name, *others))} written to federation.toml")
 

@@ -69,7 +69,7 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
         )
     click.echo()
     print_table(
-        ("if links have", "the job takes"),
+        ("bandwidth", "the job takes"),
         [(title, seconds_text(60 * minutes)) for title, minutes in answer["minutes"].items()],
     )
 
@@ -86,7 +86,7 @@ def submit(file: Path, name: str | None, party: Path | None) -> None:
     from vertikal.node.config.job_file import Job
 
     content = msgspec.to_builtins(Job.read_unchecked(file))
-    _say(ask_service(party, "submit", name=name or file.stem, job=content))
+    _say(ask_service(party, "submit", name=file.stem if name is None else name, job=content))
 
 
 @job.command("list")

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from vertikal.node.models.store import Manifest, ModelStore
 
 
+_store_option = click.option(
+    "--store",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Store of a party without a party file: FOLDER/NAME of `vertikal run --out FOLDER`.",
+)
+
+
 @click.group(cls=OrderedGroup)
 def model() -> None:
     """List, show and delete this party's shards of models."""
@@ -22,11 +30,12 @@ def model() -> None:
 
 @model.command("list")
 @json_option
+@_store_option
 @party_option
-def list_(as_json: bool, party: Path | None) -> None:
+def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
     """List all versions of all models."""
     damaged: list[str] = []
-    found = _models(party).versions(damaged)
+    found = _models(party, store).versions(damaged)
     if as_json:
         print_json([_told(one) for one in found])
     elif found:
@@ -44,10 +53,13 @@ def list_(as_json: bool, party: Path | None) -> None:
 @click.argument("name")
 @click.option("--version", type=click.IntRange(1), help="Version; the newest by default.")
 @json_option
+@_store_option
 @party_option
-def show(name: str, version: int | None, as_json: bool, party: Path | None) -> None:
+def show(
+    name: str, version: int | None, as_json: bool, store: Path | None, party: Path | None
+) -> None:
     """Check the files of the model NAME and show what is known about it."""
-    one = _models(party).check(name, version)
+    one = _models(party, store).check(name, version)
     if as_json:
         print_json(_told(one))
         return
@@ -67,13 +79,16 @@ def show(name: str, version: int | None, as_json: bool, party: Path | None) -> N
 @click.argument("name")
 @click.option("--version", type=click.IntRange(1), help="Version; all by default.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@_store_option
 @party_option
-def delete(name: str, version: int | None, yes: bool, party: Path | None) -> None:
+def delete(
+    name: str, version: int | None, yes: bool, store: Path | None, party: Path | None
+) -> None:
     """Delete this party's shard of the model NAME.
 
     Nobody can predict with the model any more.
     """
-    models = _models(party)
+    models = _models(party, store)
     models.find(name, version)
     what = f"all versions of {name}" if version is None else f"version {version} of {name}"
     if not yes:
@@ -82,10 +97,10 @@ def delete(name: str, version: int | None, yes: bool, party: Path | None) -> Non
     click.echo(f"deleted {name}, {', '.join(f'version {number}' for number in gone)}")
 
 
-def _models(party: Path | None) -> ModelStore:
+def _models(party: Path | None, store: Path | None) -> ModelStore:
     from vertikal.node.models.store import ModelStore
 
-    return ModelStore(store_of(party) / "models")
+    return ModelStore((store or store_of(party)) / "models")
 
 
 def _told(one: Manifest) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def party_file(path: Path | None) -> Path:
     if len(found) != 1:
         names = ", ".join(one.name for one in found) or "none"
         raise InputError(
-            f"the party file must be the only one in this folder, got {names}; name it with "
-            f"--party FILE or in {VARIABLE}"
+            f"this folder must have exactly one party file, got {names}; name the file that is "
+            f"meant, or set {VARIABLE}"
         )
     return found[0]
 

@@ -83,16 +83,13 @@ _STATUSES = ("ok", "degraded", "unknown")
 def read_ids(path: Path, column: str | None) -> list[str]:
     """Read the ids in one column of a file, in their written form; an id may stand there twice."""
     from vertikal.data.ids import survey
+    from vertikal.data.sources import open_source
 
-    try:
-        read = _from_parquet if path.suffix == ".parquet" else _from_csv
-        cells = read(path, column)
-    except OSError as error:
-        words = error.strerror or str(error)
-        raise InputError(f"--ids: {path.name!r} cannot be read: {words}") from None
-    except ValueError as error:  # no text, or no Parquet
-        raise InputError(f"--ids: {path.name!r} cannot be read: {error}") from None
-    values, report = survey(cells)
+    source = open_source("ids", path)
+    if column is not None and column not in source.columns:
+        raise InputError.of("--column", f"one of {list(source.columns)}", column)
+    blocks = source.blocks([column or source.columns[0]])
+    values, report = survey([cell for block in blocks for cell in block.column(0).to_pylist()])
     problems = replace(report, repeated=0).problems()
     if problems:
         raise InputError(
@@ -100,22 +97,6 @@ def read_ids(path: Path, column: str | None) -> list[str]:
             "be all text or all whole numbers"
         )
     return [value.decode() for value in values]
-
-
-def _from_parquet(path: Path, column: str | None) -> list[Any]:
-    import pyarrow.parquet
-
-    table = pyarrow.parquet.read_table(path)
-    cells: list[Any] = table.column(_title(table.column_names, column)).to_pylist()
-    return cells
-
-
-def _from_csv(path: Path, column: str | None) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = csv.reader(file)
-        titles = next(lines, [])
-        place = titles.index(_title(titles, column))
-        return [row[place] if place < len(row) else "" for row in lines if row]
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -138,9 +119,3 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
         raise InputError(f"--out: {path.name!r} cannot be written: {words}") from None
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def _title(titles: list[str], column: str | None) -> str:
-    if not titles or (column is not None and column not in titles):
-        raise InputError.of("--column", f"one of {titles}", column)
-    return column or titles[0]
