@@ -170,7 +170,7 @@ def together(ranks: Sequence[Rank], call: str, **details: Any) -> None:
 
 
 class Server:
-    """What a rank does: one request at a time that needs all ranks, others in threads."""
+    """Serve as a rank: one request at a time that needs all ranks, others in threads."""
 
     def __init__(self) -> None:
         from mpi4py import MPI

@@ -18,7 +18,7 @@ Program = Callable[[Mesh], Any]
 
 @dataclass
 class Outcome:
-    """What each party returned, and what each party raised."""
+    """The results of the parties that returned, and the errors of those that raised."""
 
     results: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, BaseException] = field(default_factory=dict)

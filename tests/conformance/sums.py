@@ -20,7 +20,7 @@ from vertikal.secure.sums.pads import PaddedSum
 
 PURPOSE = "test"
 TAG = f"sum/{PURPOSE}/"
-"""What the tags of all messages of a sum begin with."""
+"""The beginning of the tags of all messages of a sum."""
 
 
 class SecureSum(Protocol):
@@ -64,7 +64,7 @@ every_sum = pytest.mark.parametrize("kind", SUMS, ids=lambda kind: kind.name)
 every_padded_sum = pytest.mark.parametrize("kind", PADDED, ids=lambda kind: kind.name)
 
 Frames = dict[tuple[str, str, str], np.ndarray]
-"""What travelled for one sum: (sender, receiver, which part of it) -> array."""
+"""All arrays that travelled for one sum: (sender, receiver, which part of it) -> array."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Session:
         return run(ends, lambda mesh: self.sums[mesh.me].sum(values[mesh.me].copy(), to)).unwrap()
 
     def frames(self, tape: Tape, values: dict[str, np.ndarray], to: str) -> Frames:
-        """What travelled for one sum."""
+        """All that travelled for one sum."""
         before = len(tape)
         self.sum(values, to)
         found: Frames = {}
@@ -101,7 +101,7 @@ class Session:
 
 
 def views(kind: Kind, frames: Frames) -> list[list[tuple[str, str, str]]]:
-    """Which frames one adversary sees together, for each adversary that ``kind`` withstands."""
+    """The frames that one adversary sees, for each adversary that ``kind`` withstands."""
     keys = sorted(frames)
     if kind.wiretap:
         return [keys]

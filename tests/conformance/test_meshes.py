@@ -1,4 +1,4 @@
-"""What every mesh must do, whatever carries the frames."""
+"""The duties of every mesh, whatever carries the frames."""
 
 from __future__ import annotations
 

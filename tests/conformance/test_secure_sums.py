@@ -1,4 +1,4 @@
-"""What every secure sum must do: be exact, tell its receiver only, and show nothing on the way."""
+"""The duties of every secure sum: exact, learned by its receiver only, hidden on the way."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ SPAN = ENOUGH
 
 
 def transcript(kind, group=NAMES[:4], rounds=2):
-    """What travelled in several sums of each of the inputs, by what was summed."""
+    """All that travelled in several sums of each of the inputs, by what was summed."""
     with taped(group) as (ends, tape):
         session = Session.begin(kind, ends)
         return {

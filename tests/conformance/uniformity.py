@@ -1,4 +1,4 @@
-"""Whether bytes look uniform, and whether two transcripts look unrelated.
+"""Statistical checks that bytes look uniform, and that two transcripts look unrelated.
 
 A chi-square test over the 256 values of a byte. The threshold is so low that good masks practically
 never fail it, while a missing or repeated mask is further away than any threshold.

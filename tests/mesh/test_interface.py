@@ -1,4 +1,4 @@
-"""What all meshes check before a transport sees anything."""
+"""The checks of all meshes before a transport sees anything."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ def test_a_relay_that_changes_a_bit_is_found_out(monkeypatch, kind):
 
 
 def test_a_message_given_up_half_way_leaves_no_number_used_twice():
-    """What is encrypted under a number is sent; a wait that fails comes before the encryption."""
+    """A message that was encrypted is sent; a wait that fails comes before the encryption."""
     with parties("abc", timing=STEADY) as (ends, _):
         for one in ends.values():
             one.connect()

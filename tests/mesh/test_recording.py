@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from vertikal.errors import PeerStopped
 from vertikal.mesh import RecordingMesh, Tape, local_meshes, wire
 
 
@@ -94,6 +96,8 @@ def test_recording_changes_no_frame():
 def test_the_end_of_a_party_is_passed_on():
     ends, _ = recorded("ab")
     ends["a"].close()
+    with pytest.raises(PeerStopped, match="a has ended without sending 'x'"):
+        ends["b"].recv("a", "x", 5.0)
     ends["b"].fail("why")
-    assert ends["a"]._inner._hub.ended == {"a": "has ended", "b": "has failed"}
-    assert ends["a"]._inner._hub.failed == {"b": "why"}
+    with pytest.raises(PeerStopped, match=r"b stopped \(why\)"):
+        ends["a"].recv("b", "x", 5.0)

@@ -86,10 +86,9 @@ def test_who_is_who():
     ],
 )
 def test_what_is_refused_before_anything_is_sent(changes, said):
-    mesh = local_meshes(NAMES[:2])["bank"]
-    with pytest.raises(InputError, match=said):
-        make_party(mesh, **changes)
-    assert not mesh._hub.boxes
+    with taped(NAMES[:2]) as (ends, tape), pytest.raises(InputError, match=said):
+        make_party(ends["bank"], **changes)
+    assert not len(tape)
 
 
 def test_labels_are_kept_as_given():
@@ -105,31 +104,13 @@ def test_parties_of_different_jobs_do_not_start():
     assert set(outcome.errors) == set(NAMES[:2])
 
 
-def test_nothing_leaves_without_an_entry_in_the_ledger():
+def test_the_agreement_is_booked_with_the_rest():
     def program(party):
-        before = party.ledger.bytes
-        with pytest.raises(SecrecyError, match="'smuggled' has no entry in the ledger; not sent"):
-            party._mesh.send(party._mesh.peers[0], "smuggled", np.zeros(3))
         party.broadcast({"x": 1}, party.parties, NEWS)
-        with pytest.raises(SecrecyError, match=f"{party.name}: 'later'"):
-            party._mesh.send(party._mesh.peers[0], "later", {"x": 1})
-        return before
 
     _, parties, tape = at_all(NAMES[:2], program)
     assert {frame.header.tag.split("/")[0] for frame in tape} == {"agreement", "broadcast"}
     assert parties["bank"].ledger.disclosures() == [AGREEMENT, NEWS]
-
-
-def test_an_entry_ends_where_its_sum_ends_even_by_an_error():
-    party = make_party(local_meshes(["bank"])["bank"])
-    assert party._mesh._current is None
-    with pytest.raises(ValueError, match="inside"), party._mesh.under(TOTAL):
-        raise ValueError("inside")
-    assert party._mesh._current is None
-    with party._mesh.under(TOTAL):
-        with party._mesh.under(NEWS):
-            assert party._mesh._current is NEWS
-        assert party._mesh._current is TOTAL
 
 
 @pytest.mark.parametrize(
@@ -428,15 +409,6 @@ def test_a_party_goes_on_without_another_only_when_it_sees_it_gone():
     ends["shop"].fail("why")
     with pytest.raises(PeerStopped, match="shop stopped"):
         bank.go_on_without("clinic")
-
-
-def test_closing_and_failing_are_passed_on():
-    ends = local_meshes(["bank"])
-    party = make_party(ends["bank"])
-    party._mesh.close()
-    party._mesh.fail("why")
-    assert ends["bank"]._hub.ended == {"bank": "has ended"}
-    assert ends["bank"]._hub.failed == {"bank": "why"}
 
 
 class Settings(msgspec.Struct):

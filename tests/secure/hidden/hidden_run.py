@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from tests.conformance.running import Outcome, run
+from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
@@ -69,8 +70,12 @@ def hide(
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
+    wires: Mapping[str, Wire] | None = None,
 ) -> Session:
-    """Hide ``phases`` by party, let the label party run ``program`` and the others serve."""
+    """Hide ``phases`` by party, let the label party run ``program`` and the others serve.
+
+    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    """
     first = next(iter(phases.values()))
     rows, width = first.shape
     agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
@@ -96,7 +101,9 @@ def hide(
 
     ends = local_meshes(roles.parties, deadline)
     with reading() as seen:
-        outcome = run({name: RecordingMesh(end, tape) for name, end in ends.items()}, work)
+        taped = {name: RecordingMesh(end, tape) for name, end in ends.items()}
+        taped |= {name: wire(taped[name]) for name, wire in (wires or {}).items()}
+        outcome = run(taped, work)
     return Session(outcome, seen, tape, parts)
 
 

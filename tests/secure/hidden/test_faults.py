@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
+import msgspec
 import numpy as np
 import pytest
 
 from tests.secure.hidden.hidden_run import draw_phases, hide
-from tests.secure.sealed.test_faults import impatient
+from tests.secure.meddling import impatient, repeating, saying, silent, widening
 from vertikal.errors import DeadlineExceeded, MeshError, PadReused, PeerStopped, SecrecyError
-from vertikal.secure.hidden.hidden_features import HiddenFeatures, ProductRequest
-from vertikal.secure.hidden.private_product import PrivateProduct
-from vertikal.secure.keys.seeds import SeedSequence
+from vertikal.secure.hidden.hidden_features import ProductRequest
 
 ROWS, WIDTH = 40, 8
 PHASES = draw_phases(ROWS, WIDTH)
@@ -87,7 +84,8 @@ def test_no_gradient_of_few_rows(rows):
     ids=str,
 )
 def test_a_product_that_does_not_exist(request_):
-    session = hide(PHASES, lambda hidden: hidden._announce(request_, None))
+    said = saying("request", msgspec.structs.asdict(request_))
+    session = hide(PHASES, forward, wires={"ada": said})
     assert not answers(session)
     for name in ("hal", "tim"):
         error = session.outcome.errors[name]
@@ -97,10 +95,7 @@ def test_a_product_that_does_not_exist(request_):
 
 
 def test_a_request_of_another_form():
-    session = hide(
-        PHASES,
-        lambda hidden: [hidden._mesh.send(to, hidden._tag, {"kind": 7}) for to in ("hal", "tim")],
-    )
+    session = hide(PHASES, forward, wires={"ada": saying("request", {"kind": 7})})
     assert any("ada asked for a product wrongly" in str(e) for e in session.outcome.errors.values())
 
 
@@ -145,10 +140,7 @@ def test_a_label_party_that_stops_ends_the_others():
 
 
 def test_a_silent_dealer_is_named_within_the_deadline():
-    def silent(part):
-        part._product.deal = lambda *args: None
-
-    session = hide(PHASES, forward, meddle={"tim": silent, "hal": impatient("dealt")})
+    session = hide(PHASES, forward, wires={"tim": silent("dealt"), "hal": impatient("dealt")})
     error = failed(session, "hal")
     assert isinstance(error, DeadlineExceeded)
     assert "hal: nothing from tim for 'hidden/ada/0/dealt/dealt' within 0.3 s" in str(error)
@@ -156,56 +148,21 @@ def test_a_silent_dealer_is_named_within_the_deadline():
 
 @pytest.mark.parametrize(("step", "name"), [("dealt", "tim"), ("answer", "hal")])
 def test_a_wrong_shape_is_refused(step, name):
-    def widen(part):
-        link = part._product._dealing if name == "tim" else part._product._to_label_party
-        send = link.send
-
-        def wrong(what, values):
-            send(what, np.concatenate((values, values)) if what == step else values)
-
-        link.send = wrong
-
-    session = hide(PHASES, forward, meddle={name: widen})
+    session = hide(PHASES, forward, wires={name: widening(step)})
     assert "ada" not in session.outcome.results
     reader = {"tim": "hal", "hal": "ada"}[name]
     assert f"{reader}: {name} sent uint64" in str(session.outcome.errors[reader])
 
 
 def test_a_correlation_for_rows_that_comes_again():
-    """A dealer whose seeds stand still sends the same corrections under fresh pads."""
-
-    def stuck(part):
-        cosines = part._cosines._cosines
-        first = cosines._shares.take((8, WIDTH), np.uint64)
-        half = cosines._halves.take((8, WIDTH), np.uint8)
-        for sequence, values in (
-            ("_shares", first),
-            ("_halves", half),
-            ("_helpers_halves", half),
-        ):
-            still = mock.Mock(spec=SeedSequence)
-            still.take.side_effect = lambda *_, values=values: values.copy()
-            setattr(cosines, sequence, still)
-
-    zero = {name: np.zeros((ROWS, WIDTH), np.uint8) for name in PHASES}
-    error = failed(hide(zero, forward, height=8, meddle={"tim": stuck}), "hal")
+    with repeating("corrections"):
+        error = failed(hide(PHASES, forward, height=8), "hal")
     assert isinstance(error, PadReused)
     assert "hal: the dealer tim sent the same correlation twice" in str(error)
 
 
 def test_a_correlation_for_a_product_that_comes_again():
-    def stuck(part):
-        dealt = np.arange(ROWS, dtype=np.uint64)[:, None]
-        part._product.deal = lambda *args: part._product._dealing.send("dealt", dealt.copy())
-
-    session = hide(
-        PHASES, lambda hidden: [forward(hidden) for _ in range(2)], meddle={"tim": stuck}
-    )
+    with repeating("dealt"):
+        session = hide(PHASES, lambda hidden: [forward(hidden) for _ in range(2)])
     assert isinstance(session.outcome.errors["hal"], PadReused)
     assert len(answers(session)) == 1
-
-
-def test_the_classes_used_here_are_the_real_ones():
-    """The tests above replace attributes by name: they must exist."""
-    assert callable(PrivateProduct.deal)
-    assert callable(HiddenFeatures.serve)

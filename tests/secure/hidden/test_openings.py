@@ -1,4 +1,4 @@
-"""What a helper counts of the products that it opens, against equations and unknowns by hand."""
+"""The helper's count of the products that it opens, against equations counted by hand."""
 
 from __future__ import annotations
 

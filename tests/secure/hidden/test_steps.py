@@ -33,7 +33,7 @@ def known_keys(monkeypatch):
 
 
 def known_seeds(peer, what):
-    """What the dealer has in common with ``peer``, once more."""
+    """The seeds that the dealer has in common with ``peer``, once more."""
     return SeedSequence(dealt_keys("tim", KNOWN), peer, what, *ROLES.purpose)
 
 

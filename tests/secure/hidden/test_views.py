@@ -1,4 +1,4 @@
-"""What each role sees of hidden phases: uniform numbers, whatever the data.
+"""The views of all roles of hidden phases: uniform numbers, whatever the data.
 
 Frames on the wire carry a pad on top, so that these tests read with the receiver's eyes.
 """

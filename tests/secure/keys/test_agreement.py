@@ -19,7 +19,7 @@ COMMON = {"job": "job 1", "version": "1.2", "settings_digest": "abcd", "rows": 1
 
 
 def agreed(names="abc", keys=None, **changes):
-    """What each party's agreement gave; ``changes`` are party -> other arguments."""
+    """Run the agreement at all parties; ``changes`` are party -> other arguments."""
     ends = local_meshes(names, deadline=5.0)
     keys = keys or {name: prg.fresh_key() for name in names}
 

@@ -209,7 +209,7 @@ def test_another_certificate_over_the_listed_key_is_named():
 
 
 def test_a_stranger_is_not_shown_my_certificate(monkeypatch):
-    """Who answers in a party's place sees one connection, and no certificate on it."""
+    """An impostor at a party's address sees one connection, and no certificate on it."""
     chains = []
     load = ssl.SSLContext.load_cert_chain
     stranger = Identity.create("a")

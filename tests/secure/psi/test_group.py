@@ -50,7 +50,7 @@ def test_points_are_of_the_subgroup_of_prime_order(points):
 
 
 def test_a_plain_hash_would_show_a_bit_of_each_id_and_points_do_not(points, threads):
-    """Whether a coordinate is on the curve survives multiplication: it must say nothing."""
+    """A point stays on the curve, or off it, when multiplied: this must not tell ids apart."""
     raw = np.frombuffer(b"".join(hashlib.sha256(m).digest() for m in MESSAGES), np.uint8)
     plain = raw.reshape(-1, 32) & np.array([255] * 31 + [127], np.uint8)
     exponent = Exponent()

@@ -82,7 +82,7 @@ def test_keys_that_no_table_can_tell_apart_are_refused():
 
 
 def test_few_keys_are_ever_left_over():
-    """What the shared slots have to solve for is far below their number."""
+    """The keys that are left for the shared slots are far fewer than these slots."""
     left = [
         len(tables._peel(tables._places(words_of(range(n), str(i).encode()), slots), slots)[1])
         for n in (1, 10, 100, 300)

@@ -1,4 +1,4 @@
-"""What travels in an intersection, frame by frame: nothing that says who has what.
+"""The frames of an intersection, one by one: none says who has which id.
 
 Sets are made so that pairs of parties have far more in common than all of them, and a reader of the
 frames tries to notice.

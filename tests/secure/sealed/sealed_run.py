@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.conformance.running import Outcome, run
 from tests.secure.hidden.hidden_run import ROLES, Seen, reading
+from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.roles import Roles
@@ -42,10 +43,14 @@ def seal(
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[SealedFeatures], None]] | None = None,
+    wires: Mapping[str, Wire] | None = None,
     prepared: Mapping[str, Any] = {},
     **agreed: Any,
 ) -> Session:
-    """Seal ``phases`` by party and let the three roles run ``program`` on their shares."""
+    """Seal ``phases`` by party and let the three roles run ``program`` on their shares.
+
+    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    """
     first = next(iter(phases.values()))
     rows, width = first.shape
     block = SealedBlock(rows, width, 8 * first.itemsize, **({"outputs": 1} | agreed))
@@ -66,7 +71,9 @@ def seal(
 
     ends = local_meshes(roles.parties, deadline)
     with reading() as seen:
-        outcome = run({name: RecordingMesh(end, tape) for name, end in ends.items()}, work)
+        taped = {name: RecordingMesh(end, tape) for name, end in ends.items()}
+        taped |= {name: wire(taped[name]) for name, wire in (wires or {}).items()}
+        outcome = run(taped, work)
     return Session(outcome, seen, tape, parts)
 
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from tests.secure.hidden.hidden_run import draw_phases
+from tests.secure.meddling import impatient, repeating, silent, widening
 from tests.secure.sealed.sealed_run import seal
 from vertikal.errors import DeadlineExceeded, PadReused, PeerStopped
 from vertikal.secure.hidden.dealing import Dealing
-from vertikal.secure.hidden.padded_link import OpenShares
-from vertikal.secure.keys.seeds import SeedSequence
-from vertikal.secure.sealed.shared_scaling import SharedScaling
 
 ROWS, WIDTH = 40, 8
 PHASES = draw_phases(ROWS, WIDTH)
@@ -29,25 +27,8 @@ def program(part):
     return part.reveal(f)
 
 
-def run(meddle):
-    return seal(PHASES, program, height=8, meddle=meddle, **AGREED)
-
-
-def impatient(step):
-    """A helper that waits for this step of the dealer's only a moment."""
-
-    def meddle(part):
-        dealing = part._product._dealing
-        recv = dealing.recv
-
-        def soon(what, *args):
-            if what == step:
-                dealing._link._mesh.deadline = 0.3
-            return recv(what, *args)
-
-        dealing.recv = soon
-
-    return meddle
+def run(meddle=None, wires=None):
+    return seal(PHASES, program, height=8, meddle=meddle, wires=wires, **AGREED)
 
 
 def failed(session, name):
@@ -89,65 +70,29 @@ def test_a_role_that_stops_on_the_way(name, step):
 
 @pytest.mark.parametrize("step", ["dealt forward", "dealt adjoint", "rounded", "scaled"])
 def test_a_silent_dealer_is_named_within_the_deadline(step):
-    def silent(part):
-        dealing = part._product._dealing
-        send = dealing.send
-        dealing.send = lambda what, values: None if what == step else send(what, values)
-
-    error = failed(run({"tim": silent, "hal": impatient(step)}), "hal")
+    error = failed(run(wires={"tim": silent(step), "hal": impatient(step)}), "hal")
     assert isinstance(error, DeadlineExceeded)
     assert f"hal: nothing from tim for 'hidden/ada/0/dealt/{step}' within 0.3 s" in str(error)
 
 
 @pytest.mark.parametrize("step", ["corrections", "dealt forward", "rounded", "scaled"])
 def test_a_wrong_shape_from_the_dealer_is_refused(step):
-    def widen(part):
-        dealing = part._product._dealing
-        send = dealing.send
-
-        def wrong(what, values):
-            send(what, np.concatenate((values, values)) if what == step else values)
-
-        dealing.send = wrong
-
-    error = failed(run({"tim": widen}), "hal")
+    error = failed(run(wires={"tim": widening(step)}), "hal")
     assert f"hal: tim sent uint64 ({'16' if step == 'corrections' else '80'}, " in str(error)
 
 
 @pytest.mark.parametrize(("name", "other"), [("ada", "hal"), ("hal", "ada")])
 @pytest.mark.parametrize("step", ["difference", "masked forward", "masked adjoint", "rounding"])
 def test_a_wrong_shape_from_the_other_role_is_refused(name, other, step):
-    def widen(part):
-        def wrong(self, what, half):
-            sent = np.concatenate((half, half)) if what == step else half.copy()
-            self._link.send(what, sent)
-            total = self._link.recv(what, half.dtype, half.shape)
-            return total + half
-
-        for piece in (part._product, part._truncation):
-            opening = piece._opening
-            opening.sum = lambda what, half, opening=opening: wrong(opening, what, half)
-
-    error = failed(run({name: widen}), other)
+    error = failed(run(wires={name: widening(step)}), other)
     assert f"{other}: {name} sent uint64" in str(error)
 
 
 @pytest.mark.parametrize("step", ["corrections", "dealt forward", "rounded", "scaled"])
 def test_a_correlation_that_comes_again(step):
     """A dealer that sends what it sent before, under fresh pads."""
-
-    def stuck(part):
-        dealing = part._product._dealing
-        send, first = dealing.send, {}
-
-        def repeat(what, values):
-            if what == step:
-                values = first.setdefault(what, values.copy()).copy()
-            send(what, values)
-
-        dealing.send = repeat
-
-    error = failed(run({"tim": stuck}), "hal")
+    with repeating(step):
+        error = failed(run(), "hal")
     assert isinstance(error, PadReused)
     assert "hal: the dealer tim sent the same correlation twice; nothing was computed" in str(error)
 
@@ -170,14 +115,3 @@ def test_a_second_run_under_the_same_roles_and_session_is_refused():
         session = run({"tim": twice})
     assert isinstance(session.outcome.errors["tim"], PadReused)
     failed(session, "hal")
-
-
-def test_the_classes_used_here_are_the_real_ones():
-    """The tests above replace attributes by name: they must exist."""
-    for kind, name in (
-        (Dealing, "send"),
-        (OpenShares, "sum"),
-        (SharedScaling, "scale"),
-        (SeedSequence, "take"),
-    ):
-        assert callable(getattr(kind, name))

@@ -198,7 +198,7 @@ def test_reveal_opens_to_the_label_party_alone_and_once():
 
 
 def refused(part, act):
-    """What each role is told when it asks for what was not agreed."""
+    """Each role is refused what was not agreed."""
     with pytest.raises(SecrecyError) as caught:
         act()
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""What each role sees of a sealed run: uniform numbers, whatever the data, and the predictions."""
+"""The views of all roles of a sealed run: uniform numbers, and the predictions."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def test_a_subtotal_and_its_masks_at_somebody_else_are_no_danger_to_anybody():
 
 
 def test_a_cycle_with_a_star_is_safe_for_any_number_of_parties():
-    """Where all flow through one neighbour in T1, the receiver may even see each mask in T2."""
+    """If all numbers flow through one neighbour in T1, the receiver may see each mask in T2."""
     for count in range(3, 9):
         assert safe(cycle(LETTERS[:count]), star(LETTERS[:count]))
 

@@ -1,0 +1,91 @@
+"""Roles that do not follow the protocol: what they send is changed on their own end of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from vertikal.mesh import Mesh, RecordingMesh
+from vertikal.mesh.wire import Frame, frame
+from vertikal.secure.hidden.dealing import Dealing
+
+Wire = Callable[[Mesh], Mesh]
+"""Wraps one party's end of the mesh."""
+
+
+class MeddlingMesh(RecordingMesh):
+    """Sends what ``change`` makes of each frame, None for nothing; waits ``seconds`` at most."""
+
+    def __init__(
+        self,
+        inner: RecordingMesh,
+        change: Callable[[Frame], Frame | None] = lambda one: one,
+        seconds: Callable[[str], float] = lambda tag: float("inf"),
+    ) -> None:
+        super().__init__(inner._inner, inner.tape)
+        self._change, self._seconds = change, seconds
+
+    def _put(self, to: str, frame: Frame) -> None:
+        changed = self._change(frame)
+        if changed is not None:
+            super()._put(to, changed)
+
+    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+        return super()._get(from_, tag, min(timeout, self._seconds(tag)))
+
+
+def silent(step: str) -> Wire:
+    """A role that leaves out the messages of ``step``."""
+    return lambda mesh: MeddlingMesh(
+        mesh, lambda one: None if one.header.tag.endswith(f"/{step}") else one
+    )
+
+
+def widening(step: str) -> Wire:
+    """A role that sends each array of ``step`` twice over, in one."""
+
+    def change(one: Frame) -> Frame:
+        head = one.header
+        if not head.tag.endswith(f"/{step}"):
+            return one
+        values = one.payload()
+        return frame(head.sender, head.receiver, head.tag, np.concatenate((values, values)))
+
+    return lambda mesh: MeddlingMesh(mesh, change)
+
+
+def saying(step: str, payload: Any) -> Wire:
+    """A role that sends ``payload`` in place of each message of ``step``."""
+
+    def change(one: Frame) -> Frame:
+        head = one.header
+        if not head.tag.endswith(f"/{step}"):
+            return one
+        return frame(head.sender, head.receiver, head.tag, payload)
+
+    return lambda mesh: MeddlingMesh(mesh, change)
+
+
+def impatient(step: str) -> Wire:
+    """A role that waits for ``step`` only a moment."""
+    return lambda mesh: MeddlingMesh(
+        mesh, seconds=lambda tag: 0.3 if tag.endswith(f"/{step}") else float("inf")
+    )
+
+
+@contextmanager
+def repeating(step: str) -> Iterator[None]:
+    """Let the dealer send the first array of ``step`` again and again, each under a fresh pad."""
+    original, first = Dealing.send, {}
+
+    def send(self: Dealing, what: str, values: np.ndarray) -> None:
+        if what == step:
+            values = first.setdefault(what, values.copy()).copy()
+        original(self, what, values)
+
+    with mock.patch.object(Dealing, "send", send):
+        yield
