@@ -191,6 +191,7 @@ def test_the_report_is_whole_and_loads_nothing(run: Result, folder: Path) -> Non
     elements = parsed(folder / "report.html")
     assert elements.open == []
     assert elements.tags.count("svg") == 2 * 5 + 2
+    assert elements.tags.count("title") > 100  # the page's own, and one per tooltip
     assert not {"img", "link", "iframe", "object", "embed"} & set(elements.tags)
     assert [link for link in elements.loaded if not link.startswith("#")] == []
     text = (folder / "report.html").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.reporting.reading import HOSTILE
-from vertikal.reporting import rendering
 from vertikal.reporting.bar_chart import bar_chart
 from vertikal.reporting.flow_diagram import Flow, flow_diagram
 from vertikal.reporting.line_chart import Series, line_chart
@@ -80,14 +79,13 @@ PAGE = """
 """
 
 
-@pytest.fixture
-def page(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A page of a package that has one template, which uses every block."""
-    (tmp_path / "guest" / "templates").mkdir(parents=True)
-    (tmp_path / "guest" / "__init__.py").touch()
-    (tmp_path / "guest" / "templates" / "guest.html").write_text(PAGE)
-    monkeypatch.syspath_prepend(tmp_path)
-    rendering._environment.cache_clear()
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Render a page of a package that has one template, which uses every block."""
+    package = tmp_path_factory.mktemp("packages") / "page_of_a_guest"
+    (package / "templates").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "templates" / "guest.html").write_text(PAGE)
 
     def render(
         text: str = "words",
@@ -96,7 +94,7 @@ def page(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         charts: Sequence[str] = CHARTS,
     ) -> str:
         return render_page(
-            "guest",
+            package.name,
             "guest.html",
             title=text,
             subtitle=text,
@@ -107,7 +105,9 @@ def page(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
             charts=charts,
         )
 
-    return render
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.parent)
+        yield render
 
 
 def test_a_page_is_well_formed_and_loads_nothing(page: Any) -> None:

@@ -36,7 +36,7 @@ TIMEOUT = 120.0
 
 @dataclass(frozen=True)
 class FederatedRun:
-    """What the parties left behind."""
+    """Everything that the parties left behind."""
 
     job: Job
     mesh: str
@@ -46,11 +46,12 @@ class FederatedRun:
 
     @property
     def seconds(self) -> float:
-        """Of training, at the party that took longest; starting its process does not count."""
+        """Seconds of training at the party that took longest; starting its process does not count."""
         return max(account.seconds for account in self.accounts.values())
 
     @property
     def bytes_sent(self) -> int:
+        """Bytes that all parties sent in training."""
         return sum(account.bytes_sent for account in self.accounts.values())
 
     def stages(self) -> list[tuple[str, str, float, int]]:
@@ -64,13 +65,13 @@ class FederatedRun:
         ]
 
     def entries(self) -> list[Entry]:
-        """The ledgers of all parties in one, largest first, as only an experiment can show it."""
+        """Join the ledgers of all parties, largest entry first, as only an experiment can."""
         entries = [entry for account in self.accounts.values() for entry in account.ledger]
         return sorted(entries, key=lambda entry: (-entry.bytes, entry.sender, entry.receiver))
 
 
 def job_of(data: DataSet, width: int, seed: int) -> Job:
-    """The job that all parties run, with the label party first, which listens."""
+    """Make the job that all parties run; the label party comes first, so that it listens."""
     names = sorted(data.columns, key=lambda name: name != data.label_party)
     labels = {data.label_party: LABEL}
     return Job(
@@ -115,7 +116,7 @@ def _write(path: Path, titles: list[str], values: Array) -> None:
 
 
 def _toml(job: Job) -> str:
-    """The job as its file; JSON's texts and numbers are also TOML's."""
+    """Write the job as a file; JSON's texts and numbers are also TOML's."""
 
     def lines(values: Mapping[str, Any]) -> list[str]:
         return [

@@ -27,12 +27,12 @@ DROPPING = 0.1
 
 
 def catalogue() -> list[str]:
-    """The items, shelf by shelf."""
+    """List the items, shelf by shelf."""
     return [f"{shelf}: {title}" for shelf, titles in SHELVES.items() for title in titles]
 
 
 def generated_ratings(seed: int) -> Array:
-    """(users, items) zeros and ones: each user likes two shelves, and a little of everything."""
+    """Draw (users, items) zeros and ones: a user likes two shelves, and a little of everything."""
     generator = np.random.default_rng(seed)
     shelf_of = np.repeat(np.arange(len(SHELVES)), 4)
     liked = np.stack([generator.permutation(len(SHELVES))[:2] for _ in range(USERS)])
