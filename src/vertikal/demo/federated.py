@@ -46,7 +46,7 @@ class FederatedRun:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training at the party that took longest; starting its process does not count."""
+        """Seconds of training at the slowest party; starting its process does not count."""
         return max(account.seconds for account in self.accounts.values())
 
     @property
