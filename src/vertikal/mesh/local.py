@@ -103,13 +103,13 @@ class LocalMesh(Mesh):
                     raise PeerStopped.of(
                         name,
                         f"{self.me}: {name} stopped ({why}) while {self.me} waited for {what} "
-                        f"from {peer}, since {hub.now() - since:.1f} s",
+                        f"from {peer}, for {hub.now() - since:.1f} s so far",
                     )
                 if peer in hub.ended:
                     raise PeerStopped.of(
                         peer,
-                        f"{self.me}: {peer} {hub.ended[peer]} without sending {what}, which "
-                        f"{self.me} waited for since {hub.now() - since:.1f} s",
+                        f"{self.me}: {peer} {hub.ended[peer]} without sending {what}; "
+                        f"{self.me} waited for it for {hub.now() - since:.1f} s",
                     )
                 left = since + timeout - hub.now()
                 if left <= 0:

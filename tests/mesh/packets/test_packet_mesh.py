@@ -100,10 +100,10 @@ def test_chunks_that_are_no_frame(flags, body, said):
 
 def test_more_or_less_payload_than_announced():
     prefix, body = wire.frame("a", "b", "x", np.zeros(10, np.uint8)).buffers()
-    with pytest.raises(WireError, match="'x': 11 bytes of payload, announced were 10"):
+    with pytest.raises(WireError, match="'x': 11 bytes of payload, but announced 10"):
         Assembly(prefix + bytes(body) + b"x")
     assert Assembly(prefix + bytes(body)).add(b"") is None
-    with pytest.raises(WireError, match="'x': 9 bytes of payload, announced were 10"):
+    with pytest.raises(WireError, match="'x': 9 bytes of payload, but announced 10"):
         Assembly(prefix + bytes(body[:9])).frame()
 
 
@@ -123,7 +123,7 @@ def test_a_receiver_does_not_take_more_than_agreed():
     frame = wire.frame("a", "b", "x", np.zeros(100, np.uint8))
     flags, pieces = next(iter(envelope.chunks(frame)))
     assert into.take(0, flags, b"".join(pieces), 150) is not None
-    with pytest.raises(WireError, match="bytes wait here, agreed were 150"):
+    with pytest.raises(WireError, match="bytes wait here; 150 were agreed"):
         into.take(1, flags, b"".join(pieces), 150)
 
 
@@ -139,7 +139,7 @@ def test_acknowledgements_free_what_is_kept_and_give_room():
     assert (out.kept_bytes, out.asked) == (10, False)
     assert out.room(60, 120)
     for received, consumed in ((4, 50), (2, 101)):
-        with pytest.raises(WireError, match="acknowledges"):
+        with pytest.raises(WireError, match="an acknowledgement of"):
             out.acknowledged(received, consumed)
 
 

@@ -110,7 +110,7 @@ def test_an_identity_that_is_not_the_listed_one_is_refused():
 def test_an_expired_certificate_is_refused_at_every_party(expired):
     old = Identity.create(expired, days=1, now=datetime.now(UTC) - timedelta(days=3))
     mine = old if expired == "a" else identity("a")
-    with pytest.raises(CertificateExpired, match=f"certificate of '{expired}' has expired"):
+    with pytest.raises(CertificateExpired, match=f"certificate of '{expired}' expired"):
         Credentials(mine, {**certificates("ab"), expired: old.certificate})
 
 

@@ -103,8 +103,8 @@ def test_the_largest_least_number_counts(monkeypatch):
     ("sets", "said"),
     [
         ({"a": []}, "two parties at least"),
-        ({"a": [], "b": ids([1])}, "ids must be some, and all distinct"),
-        ({"a": ids([1, 1]), "b": ids([1])}, "ids must be some, and all distinct"),
+        ({"a": [], "b": ids([1])}, "ids must be at least one, all distinct"),
+        ({"a": ids([1, 1]), "b": ids([1])}, "ids must be at least one, all distinct"),
     ],
 )
 def test_sets_that_are_none(sets, said):

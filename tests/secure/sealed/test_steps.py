@@ -188,7 +188,7 @@ def test_reveal_opens_to_the_label_party_alone_and_once():
 
     def program(part):
         opened = part.reveal(split(values, part))
-        with pytest.raises(SecrecyError, match=r"nothing \(more\) is to be opened"):
+        with pytest.raises(SecrecyError, match=r"no opening, or no second one, was agreed"):
             part.reveal(split(values, part))
         return opened
 
@@ -210,7 +210,7 @@ def test_nothing_is_revealed_where_that_was_not_agreed():
 
     session = seal(PHASES, program)
     for name, said in session.outcome.unwrap().items():
-        expected = f"{name}: nothing (more) is to be opened in this run; nothing was sent"
+        expected = f"{name}: no opening, or no second one, was agreed; nothing was sent"
         assert said == (None if name == "sue" else expected)
     assert not [f for f in session.tape if f.header.tag.endswith("/reveal")]
 

@@ -229,7 +229,7 @@ class Assembly:
         end = self._filled + len(piece)
         if end > len(self._body):
             raise WireError(
-                f"{self.header.tag!r}: {end} bytes of payload, announced were {len(self._body)}"
+                f"{self.header.tag!r}: {end} bytes of payload, but announced {len(self._body)}"
             )
         if piece:  # By NumPy, which lets other threads work meanwhile.
             self._body[self._filled : end] = np.frombuffer(piece, np.uint8)
@@ -239,7 +239,7 @@ class Assembly:
         """The whole frame, after its last piece."""
         if self._filled != len(self._body):
             raise WireError(
-                f"{self.header.tag!r}: {self._filled} bytes of payload, announced were "
+                f"{self.header.tag!r}: {self._filled} bytes of payload, but announced "
                 f"{len(self._body)}"
             )
         return wire.finish(self.header, self._header_bytes, self._body.data)

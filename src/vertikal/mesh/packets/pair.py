@@ -54,8 +54,8 @@ class Outgoing:
         """Note that the peer has this many chunks, and its program has taken this many bytes."""
         if received > self.next or consumed > self.handed:
             raise WireError(
-                f"acknowledges {received} chunks and {consumed} bytes, sent were {self.next} and "
-                f"{self.handed}"
+                f"an acknowledgement of {received} chunks and {consumed} bytes, of {self.next} and "
+                f"{self.handed} that were sent to it"
             )
         while self.kept and self.kept[0][0] < received:
             self.kept_bytes -= len(self.kept.popleft()[1])
@@ -91,7 +91,7 @@ class Incoming:
             # A frame that was given up half-way is replaced by the next one.
             self._assembly = Assembly(body)
         elif self._assembly is None:
-            raise WireError(f"chunk {number} continues a frame that has not begun")
+            raise WireError(f"chunk {number}, which continues a frame that has not begun")
         else:
             self._assembly.add(body)
         if not flags & LAST:
@@ -99,7 +99,9 @@ class Incoming:
         frame, self._assembly = self._assembly.frame(), None
         waiting = self.arrived - self.consumed
         if waiting and waiting + frame.size > capacity:
-            raise WireError(f"{waiting + frame.size} bytes wait here, agreed were {capacity}")
+            raise WireError(
+                f"so much that {waiting + frame.size} bytes wait here; {capacity} were agreed"
+            )
         self.arrived += frame.size
         return frame
 

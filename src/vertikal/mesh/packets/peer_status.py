@@ -94,7 +94,7 @@ def failure_of(
 ) -> MeshError | None:
     """Find the reason for which this wait can only fail; None while it may still end well."""
     now = time.monotonic()
-    waited = f"since {now - wait.since:.1f} s"
+    waited = f"for {now - wait.since:.1f} s"
     for name, pair in pairs.items():
         if name in excused and name != wait.peer:
             continue
@@ -104,19 +104,18 @@ def failure_of(
             return PeerStopped.of(
                 name,
                 f"{me}: {name} stopped ({pair.theirs.reason}) while {me} waited for {wait.what} "
-                f"from {wait.peer}, {waited}",
+                f"from {wait.peer}, {waited} so far",
             )
     pair = pairs[wait.peer]
     if pair.ended and pair.all_here:
         return PeerStopped.of(
             wait.peer,
-            f"{me}: {wait.peer} has ended without sending {wait.what}, which {me} waited for "
-            f"{waited}",
+            f"{me}: {wait.peer} has ended without sending {wait.what}; {me} waited for it {waited}",
         )
     if pair.lost is not None and now - pair.lost > patience:
         return PeerStopped.of(
             wait.peer,
             f"{me}: the connection to {wait.peer} broke {now - pair.lost:.1f} s ago and did not "
-            f"come back while {me} waited for {wait.what}, {waited}; {chain(me, wait, statuses)}",
+            f"come back while {me} waited for {wait.what} {waited}; {chain(me, wait, statuses)}",
         )
     return None

@@ -76,13 +76,13 @@ class Certificate:
         now = now or datetime.now(UTC)
         if now > self.expires:
             raise CertificateExpired(
-                f"certificate of {self.name!r} has expired on {self.expires:%Y-%m-%d %H:%M} UTC; "
+                f"certificate of {self.name!r} expired on {self.expires:%Y-%m-%d %H:%M} UTC; "
                 f"its owner runs `vertikal keygen {self.name}` and sends the others the new entry"
             )
         if now < self.begins:
             raise CertificateExpired(
-                f"certificate of {self.name!r} begins on {self.begins:%Y-%m-%d %H:%M} UTC only; "
-                "compare the clocks of the two machines"
+                f"certificate of {self.name!r} is not valid before {self.begins:%Y-%m-%d %H:%M} "
+                "UTC; compare the clocks of the two machines"
             )
 
     def verify(self, message: bytes, signature: bytes) -> None:

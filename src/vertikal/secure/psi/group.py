@@ -130,7 +130,7 @@ class Exponent:
             # libsodium refuses a point whose multiples say nothing about the number.
             raise SecrecyError(
                 "a point of small order was sent; nothing was derived from it"
-            ) from (None)
+            ) from None
 
     def _refuse(self, *_: object) -> NoReturn:
         raise SecrecyError("a secret exponent does not leave its process")

@@ -103,7 +103,7 @@ class Intersection:
         if mesh.me not in group or len(group) < 2:
             raise InputError.of("group", f"two parties at least, {mesh.me!r} among them", group)
         if not ids or len(set(ids)) != len(ids):
-            raise InputError.of("ids", "some, and all distinct", f"{len(ids)} ids")
+            raise InputError.of("ids", "at least one, all distinct", f"{len(ids)} ids")
         self._mesh, self._group, self._ids = mesh, group, list(ids)
         self._leader = group[0]
         self._peers = tuple(name for name in group if name != mesh.me)

@@ -119,8 +119,8 @@ def _solve(table: Array, words: Array, places: Array, values: Array) -> None:
         odd = np.flatnonzero(matrix[row] & np.uint64(1))
         if not odd.size:
             raise SecrecyError(
-                f"{len(matrix)} ids share so many slots that no table can hold them, which chance "
-                "does not do in a lifetime; nothing was sent, run the alignment again"
+                f"{len(matrix)} ids share so many slots that no table can hold them, which is next "
+                "to impossible by chance; nothing was sent, run the alignment again"
             )
         pivot = int(odd[0])
         factor = np.uint64(pow(int(matrix[row, pivot]), -1, 1 << 64))

@@ -162,7 +162,7 @@ class SealedFeatures:
         """Open x to A, once, where that was agreed; None at the others."""
         if self._sealed:
             raise SecrecyError(
-                f"{self._me}: nothing (more) is to be opened in this run; nothing was sent"
+                f"{self._me}: no opening, or no second one, was agreed; nothing was sent"
             )
         self._sealed = True
         if self.is_helper:

@@ -135,8 +135,8 @@ def confirm(state: ClientState, told: Survivors) -> Confirmations:
     silent = (survivors & set(state.terms.graph.of(state.name))) - set(state.held)
     if strangers or silent or state.name not in survivors or len(survivors) != len(told.clients):
         raise SecrecyError(
-            f"{state.name}: the survivors must be different clients that shared keys, this one "
-            f"among them, got {sorted(strangers | silent) or len(told.clients)} against it"
+            f"{state.name}: the announced survivors must be different clients that shared keys, "
+            f"this one among them, got {sorted(strangers | silent) or sorted(told.clients)}"
         )
     near = survivors & set(state.held)
     _enough(state, len(near))
