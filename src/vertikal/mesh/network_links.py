@@ -381,8 +381,8 @@ class Dialler:
         code, details = error.code(), str(error.details())
         if code not in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT):
             return None
-        name, _, words = details.partition(": ")
+        name, _, reason = details.partition(": ")
         kind = getattr(errors, name, MeshError)
         if not (isinstance(kind, type) and issubclass(kind, MeshError)):
             kind = MeshError
-        return kind(f"{self._mesh.me}: {self._peer} refused this party: {words}")
+        return kind(f"{self._mesh.me}: {self._peer} refused this party: {reason}")

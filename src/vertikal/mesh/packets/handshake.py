@@ -42,11 +42,11 @@ def meet(me: str, pair: Pair, body: memoryview, security: Security) -> bool:
         return False
     said = envelope.decode(pair.hello, SignedHello).hello
     mine = envelope.decode(said, Hello)
-    for name, words in _COMPARED.items():
+    for name, what in _COMPARED.items():
         ours, other = getattr(mine, name), getattr(hello, name)
         if ours != other:
             raise AgreementError(
-                f"{me}: {words} is {ours!r} here and {other!r} at {pair.peer}; all parties must "
+                f"{me}: {what} is {ours!r} here and {other!r} at {pair.peer}; all parties must "
                 "run the same version, job and federation file"
             )
     if pair.encrypted:

@@ -100,13 +100,13 @@ class PrivateProduct:
         return self._matrix.nbytes
 
     def add_as_label_party(self, block: Array) -> None:
-        """A: the next rows of K; what it keeps is the masked sum."""
+        """A: add the next rows of K, and keep their masked sum."""
         here = self._next(len(block))
         self._to_helper.recv("difference", self._dtype, block.shape, out=here)
         here += block
 
     def add_as_helper(self, block: Array) -> None:
-        """H: the next rows of M, overwritten; their difference to the mask goes to A."""
+        """H: add the next rows of M, overwritten; their difference to the mask goes to A."""
         here = self._next(len(block))
         self._masks.fill(here)
         block -= here
@@ -117,7 +117,7 @@ class PrivateProduct:
         self._masks.fill(self._next(rows))
 
     def ask(self, kind: str, vectors: Array, part: Part) -> Array:
-        """A: (K + M) v, or the transpose, for the columns v of ``vectors``."""
+        """A: compute (K + M) v, or the transpose, for the columns v of ``vectors``."""
         seeds = self._seeds_of(_key(kind, vectors.shape[1], part))
         masks = seeds.take(vectors.shape, self._dtype)  # x
         self._to_helper.send("masked", vectors - masks)  # e
@@ -137,7 +137,7 @@ class PrivateProduct:
         self._to_label_party.send("answer", result)
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
-        """T: the correlation of one product of ``columns`` vectors."""
+        """T: send the correlation of one product of ``columns`` vectors."""
         key = _key(kind, columns, part)
         # The first product is dealt for alone: there may be no second.
         count = AHEAD if part is None and key in self._ahead else 1
@@ -158,13 +158,13 @@ class PrivateProduct:
         self._dealing.send("dealt", ahead.popleft())
 
     def _noise(self, shape: tuple[int, ...], bits: int) -> Array:
-        """Uniform in ±2^(w − 1 − bits), and nobody's but H's."""
-        words = uniform_elements(self._noise_key, shape, self._dtype, stream=self._noises)
+        """H: draw noise, uniform in ±2^(w − 1 − bits), which nobody else knows."""
+        noise = uniform_elements(self._noise_key, shape, self._dtype, stream=self._noises)
         self._noises += 1
         width = 1 << (8 * self._dtype.itemsize - bits)
-        words &= np.array(width - 1, self._dtype)
-        words -= np.array(width // 2, self._dtype)
-        return words
+        noise &= np.array(width - 1, self._dtype)
+        noise -= np.array(width // 2, self._dtype)
+        return noise
 
     def _seeds_of(self, key: tuple[str, ...]) -> SeedSequence:
         if key not in self._vectors:

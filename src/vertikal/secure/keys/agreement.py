@@ -116,10 +116,10 @@ def _offer(mesh: Mesh, peer: str) -> KeyOffer:
 
 
 def _compare(me: str, mine: KeyOffer, peer: str, theirs: KeyOffer) -> None:
-    for name, words in _COMPARED.items():
+    for name, what in _COMPARED.items():
         ours, other = getattr(mine, name), getattr(theirs, name)
         if ours != other:
             raise AgreementError(
-                f"{me}: {words} is {ours!r} here and {other!r} at {peer}; "
+                f"{me}: {what} is {ours!r} here and {other!r} at {peer}; "
                 "all parties must run the same job on the same rows"
             )

@@ -85,8 +85,8 @@ class Credentials:
         self.public_key = self._secret.public_key().public_bytes_raw()
 
     def digest(self, parties: tuple[str, ...]) -> str:
-        words = [word for name in parties for word in (name, self._listed(name).fingerprint)]
-        return hashlib.sha256(encode_texts(*words)).hexdigest()
+        texts = [text for name in parties for text in (name, self._listed(name).fingerprint)]
+        return hashlib.sha256(encode_texts(*texts)).hexdigest()
 
     def sign(self, message: bytes) -> bytes:
         return self._identity.sign(message)

@@ -34,9 +34,9 @@ class SeedSequence:
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return the next array: uniform unsigned integers, owned by the caller."""
-        words = np.empty(shape, np.dtype(dtype))
-        self.fill(words)
-        return words
+        elements = np.empty(shape, np.dtype(dtype))
+        self.fill(elements)
+        return elements
 
     def fill(self, out: Array) -> None:
         """Write the next array into one that is there already (C-ordered)."""
