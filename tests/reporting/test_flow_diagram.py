@@ -61,6 +61,14 @@ def test_boxes_and_labels_keep_apart(data: st.DataObject) -> None:
     assert outside(root, [*boxes, *cards, *texts(root)], slack=8) == []
 
 
+def test_labels_between_two_parties_at_the_edge_stay_inside() -> None:
+    ways = (("telco", "shop"), ("shop", "telco"))
+    flows = [Flow(a, b, "row order of the table", 130e3, masked=False) for a, b in ways]
+    root = parse(flow_diagram(PARTIES[:6], flows))
+    assert len(rects(root, "card")) > 0
+    assert outside(root, rects(root, "card")) == []
+
+
 @pytest.mark.parametrize("count", range(2, 9))
 def test_arrows_around_a_receiver_say_what_travels(count: int) -> None:
     root = parse(flow_diagram(PARTIES[:count], towards_the_bank(count), label_parties=["bank"]))

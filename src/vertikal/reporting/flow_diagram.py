@@ -252,7 +252,7 @@ def _total_width(arrow: _Arrow) -> float:
 
 
 def _labels(arrows: Sequence[_Arrow], boxes: Iterable[_Box]) -> dict[int, _Box]:
-    """Find for each arrow, by number, a place for its label, clear of boxes and other labels.
+    """Find for each arrow, by number, a free place for its label inside the picture.
 
     Short arrows choose first, since they have the least choice, and each takes the place where
     it hides least of the others. An arrow whose label finds no place is not in the result.
@@ -267,7 +267,8 @@ def _labels(arrows: Sequence[_Arrow], boxes: Iterable[_Box]) -> dict[int, _Box]:
         free = [
             label
             for label in (_Box(arrow.at(t), width, 34) for t in _PLACES)
-            if not any(label.overlaps(other, 3) for other in taken)
+            if width / 2 <= label.centre.real <= _WIDTH - width / 2
+            and not any(label.overlaps(other, 3) for other in taken)
         ]
         if free:
             placed[i] = min(free, key=lambda box: sum(box.overlaps(point, 0) for point in others))
