@@ -24,11 +24,18 @@ def known_to_differ(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(
     [
-        AVFKAMClassifier(),
+        AVFKAMClassifier(n_components=256),
         AVFKAMClassifier(solver="dsg", steps=200, samples=32, features=32),
     ],
     expected_failed_checks=known_to_differ,
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than 10 rows:UserWarning")
 def test_estimator_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([AVFKAMClassifier()])
+@pytest.mark.filterwarnings("ignore:a class has fewer than 10 rows:UserWarning")
+def test_estimator_checks_of_the_defaults(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

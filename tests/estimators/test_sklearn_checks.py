@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vertikal import FDSKLClassifier, FDSKLRegressor
@@ -23,11 +24,17 @@ def known_to_differ(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(
     [
-        FDSKLClassifier(),
+        FDSKLClassifier(n_components=256),
         FDSKLClassifier(solver="dsg", steps=200, samples=32, features=32),
-        FDSKLRegressor(),
+        FDSKLRegressor(n_components=256),
     ],
     expected_failed_checks=known_to_differ,
 )
 def test_estimator_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([FDSKLClassifier(), FDSKLRegressor()])
+def test_estimator_checks_of_the_defaults(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
