@@ -19,7 +19,7 @@ NOT_FINITE = [[np.nan], [np.inf], [-np.inf], [np.inf, -np.inf], [0.0, np.nan, 1.
 
 @pytest.mark.parametrize("bits", [0, 1, 7, 12, 128, -8, 8.5, "8", None])
 def test_other_widths_are_refused(bits):
-    with pytest.raises(InputError, match=r"ring_bits must be one of \(8, 16, 32, 64\), got"):
+    with pytest.raises(InputError, match=r"bits must be one of \(8, 16, 32, 64\), got"):
         Ring(bits)
 
 

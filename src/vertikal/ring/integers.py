@@ -42,7 +42,7 @@ class Ring:
 
     def __post_init__(self) -> None:
         if self.bits not in WIDTHS:
-            raise InputError.of("ring_bits", f"one of {WIDTHS}", self.bits)
+            raise InputError.of("bits", f"one of {WIDTHS}", self.bits)
 
     @property
     def dtype(self) -> np.dtype[Any]:

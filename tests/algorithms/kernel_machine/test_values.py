@@ -287,7 +287,7 @@ def test_the_helper_counts_what_a_batch_opens():
 
 def test_too_many_rows_for_32_bits(monkeypatch):
     monkeypatch.setattr("vertikal.secure.hidden.fixed_point.TABLE_BITS", {32: 12, 64: 16})
-    with pytest.raises(RingError, match="do not fit into 32 bits; set hidden_bits=64"):
+    with pytest.raises(RingError, match=r"do not fit into 32 bits; use .*bits=64"):
         make(disclosure="values", hidden_bits=32).fit(X, Y)
 
 

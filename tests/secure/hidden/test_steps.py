@@ -215,7 +215,7 @@ def test_all_steps_together(bits, tolerance, names, phase):
 
 def test_32_bit_phases_have_no_table():
     phases = draw_phases(4, 4, dtype="uint32")
-    with pytest.raises(InputError, match="ring_bits must be 8 or 16 where phases are hidden"):
+    with pytest.raises(InputError, match="phase_bits must be 8 or 16, got 32"):
         _ = hide(phases, lambda hidden: None).result
 
 

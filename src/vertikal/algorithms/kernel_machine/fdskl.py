@@ -3,7 +3,7 @@
 `train` and `predict` are the programs that every party runs. `RowUpdate` is the update of
 Algorithm 1; the loop around it is `stochastic.round_robin`, or `stochastic.asynchronous` where no
 label party waits for another. Algorithm 2 is `Learner.partial` in `stochastic.learner`. Algorithm
-3, the masked sum over two trees, is `secure.sums.two_trees`.
+3, the masked sum over two trees, is `secure.sums.fdskl_algorithm3`.
 
 The paper sums phases in each iteration. They never change, so here `features` has them summed once,
 by Algorithm 3 or with pads, and after that only partial predictions travel, between label parties.

@@ -39,7 +39,7 @@ class CosineShares:
         booked: Booked,
     ) -> None:
         if phase_bits not in PHASE_BITS:
-            raise InputError.of("ring_bits", "8 or 16 where phases are hidden", phase_bits)
+            raise InputError.of("phase_bits", "8 or 16", phase_bits)
         self._me, self._roles, self._booked = mesh.me, roles, booked
         self._shares = PhaseShares(mesh, keys, roles)
         if dealing is not None:

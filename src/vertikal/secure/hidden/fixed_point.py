@@ -80,7 +80,7 @@ class FixedPointProducts:
                 if bits + math.log2(largest) < 0:
                     raise RingError(
                         f"fixed point: {what} of {len(values)} entries do not fit into "
-                        f"{self.ring.bits} bits; set hidden_bits=64, or use fewer rows"
+                        f"{self.ring.bits} bits; use disclosure=Values(bits=64), or fewer rows"
                     )
                 elements[:, column] = _rounded(np.ldexp(values, bits)).astype(self.ring.dtype)
                 fractions[column] = bits
