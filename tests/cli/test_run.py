@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.runs.live_table import LiveTable
 from vertikal.node.runs.progress import Progress
+from vertikal.node.runs.workplaces import models_in
 
 JOB = """
 [settings]
@@ -82,25 +85,46 @@ def test_the_table_is_drawn_on_standard_error(capsys: pytest.CaptureFixture[str]
     assert "solve" in errors
 
 
-def test_threads_leave_shards_and_accounts(folder: Path) -> None:
+def test_threads_leave_a_model_in_a_store_for_each_party(folder: Path) -> None:
     result = CliRunner().invoke(
         main,
         ["run", str(folder / "job.toml"), "--mesh", "local", "--out", str(folder / "out")],
         catch_exceptions=False,
     )
     assert result.exit_code == 0, result.stderr
-    assert sorted(path.name for path in (folder / "out").iterdir()) == [
-        "bank.account.json",
-        "bank.shard",
-        "shop.account.json",
-        "shop.shard",
-    ]
+    out = folder / "out"
+    for name, others in (("bank", {"shop"}), ("shop", {"bank"})):
+        stored = models_in(out, name).load("job", FDSKL)
+        assert (stored.shard.party, stored.manifest.facts["rows"]) == (name, 30)
+        assert stored.preparation.titles == stored.shard.columns
+        assert {entry.receiver for entry in stored.account.ledger} == others
+        assert stored.account.stages["agreement"].bytes_sent > 0
+        listed = CliRunner().invoke(main, ["model", "list", "--store", str(out / name)])
+        assert stored.manifest.digest[:16] in listed.stdout
+    assert sorted(path.name for path in out.iterdir()) == ["bank", "shop"]
+
+
+def test_a_model_replaces_that_of_an_earlier_run_of_the_job(folder: Path) -> None:
+    for _ in range(2):
+        arguments = ["run", str(folder / "job.toml"), "--mesh", "local"]
+        result = CliRunner().invoke(main, [*arguments, "--out", str(folder / "out")])
+        assert result.exit_code == 0, result.stderr
+    assert [one.version for one in models_in(folder / "out", "bank").versions()] == [2]
+
+
+def test_without_pyarrow_it_is_said_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = CliRunner().invoke(main, ["run", str(folder / "job.toml"), "--mesh", "local"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith('which is not installed; pip install "vertikal[node]"\n')
 
 
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("shop.csv", "v\nx\n", "table of shop: 'shop.csv', line 2 must hold 1 numbers"),
+        ("shop.csv", "v,w\n1,2\nx\n", "table of shop: 'shop.csv', line 3 must have 2 cells"),
         ("job.toml", "parties = 3", "job file 'job.toml'"),
         ("job.toml", JOB + 'test = "t.csv"\n', "test must be named by all parties or by none"),
         (

@@ -12,7 +12,7 @@ from tests.conformance.networks import free_port
 from tests.end_to_end.test_processes import COMMAND, end_all, said, start_party, wait_for
 from vertikal.algorithms.kernel_machine.algorithm import AVFKAM
 from vertikal.node.config.federation_file import entry_of
-from vertikal.node.models.shard_file import read_shard
+from vertikal.node.runs.workplaces import models_in
 from vertikal.secure.keys.identity import Identity
 
 NAMES = ("bank", "shop", "clinic", "port")
@@ -60,6 +60,10 @@ def folder(tmp_path):
     return tmp_path
 
 
+def stored(folder, name):
+    return models_in(folder / "out", name).load("job", AVFKAM).shard
+
+
 def test_a_job_of_four_processes(folder):
     (folder / "job.toml").write_text(JOB.format(timeout=60, steps=60, more=""))
     done = subprocess.run(
@@ -70,7 +74,7 @@ def test_a_job_of_four_processes(folder):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    shards = {name: read_shard(folder / "out" / f"{name}.shard", AVFKAM) for name in NAMES}
+    shards = {name: stored(folder, name) for name in NAMES}
     assert shards["port"].coefficients is None
     assert 60 <= sum(sum(s.training.staleness.values()) for s in shards.values()) < 66
     assert shards["bank"].settings.validation == 0.1
@@ -92,8 +96,8 @@ def test_the_others_finish_without_a_killed_label_party(folder):
     finally:
         end_all(children)
     for name in ("bank", "clinic"):
-        shard = read_shard(folder / "out" / f"{name}.shard", AVFKAM)
+        shard = stored(folder, name)
         assert shard.training.missing == ("shop",)
         assert shard.coefficients is not None
     # What the killed party had written before is good for its columns in predictions.
-    assert read_shard(folder / "out" / "shop.shard", AVFKAM).coefficients is None
+    assert stored(folder, "shop").coefficients is None

@@ -15,7 +15,7 @@ from tests.end_to_end.test_processes import end_all, said
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.config.federation_file import entry_of
-from vertikal.node.models.shard_file import read_shard
+from vertikal.node.runs.workplaces import models_in
 from vertikal.secure.keys.identity import Identity
 from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
@@ -86,8 +86,12 @@ def command(*words):
     return CliRunner().invoke(main, words)
 
 
+def stored(folder, name):
+    return models_in(folder, name).load("job", FDSKL).shard
+
+
 def coefficients(folder):
-    bank, shop = (read_shard(folder / f"{name}.shard", FDSKL) for name in ("bank", "shop"))
+    bank, shop = (stored(folder, name) for name in ("bank", "shop"))
     return (bank.coefficient_share + shop.coefficient_share).view(np.int64) * 2.0**-COEFFICIENT_BITS
 
 
@@ -132,4 +136,4 @@ def test_ranks_of_mpi_with_a_dealer_without_data(folder):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert np.abs(coefficients(out)).max() > 0.01
-    assert read_shard(out / "notary.shard", FDSKL).coefficient_share is None
+    assert stored(out, "notary").coefficient_share is None

@@ -16,8 +16,8 @@ from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.cli import main
 from vertikal.node import service
-from vertikal.node.models.shard_file import read_shard
 from vertikal.node.runs import party_run
+from vertikal.node.runs.workplaces import models_in
 from vertikal.node.storage.audit_log import read
 
 ROWS = 150
@@ -81,9 +81,9 @@ def prepared(monkeypatch):
     found = {}
     real = party_run._learn
 
-    def learn(bench, table, labels, preparation):
-        found[bench.home.me] = (table, labels)
-        real(bench, table, labels, preparation)
+    def learn(run, columns):
+        found[run.place.me] = (columns.table, columns.labels)
+        return real(run, columns)
 
     monkeypatch.setattr(party_run, "_learn", learn)
     return found
@@ -155,7 +155,7 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
         algorithm = algorithm_named(world.record("lender", digest).proposal.job.algorithm)
         for name in NAMES:
             found = world[name].models.load("credit", algorithm).shard
-            assert same(found, read_shard(out / f"{name}.shard", algorithm))
+            assert same(found, models_in(out, name).load("job", algorithm).shard)
     else:
         assert mine == pytest.approx(theirs, abs=0.05)
 

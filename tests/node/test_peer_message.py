@@ -19,7 +19,7 @@ from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.peer_message import peer_message
-from vertikal.node.runs.work import work
+from vertikal.node.runs.launch import run_one
 
 JOB = """
 timeout = 20
@@ -50,8 +50,8 @@ def test_what_is_told_of_an_error(error, said):
 @pytest.mark.parametrize(
     ("text", "own"),
     [
-        ("status,income\n1,52000\n1,48200,Jane Roe\n", "must hold 2 numbers, got '1,48200,Jane"),
-        ("status,income\n1,5\n1,6\n", "column 'status' of party 'clinic' must vary"),
+        ("status,income\n1,52000\n1,48200,Jane Roe\n", "'clinic.csv', line 3 must have 2 cells"),
+        ("status,income\n1,5\n1,6\n", "'status': it is the same number in each row"),
         (None, "'clinic.csv' cannot be read"),
     ],
 )
@@ -68,7 +68,7 @@ def test_words_about_a_table_stay_with_its_party(tmp_path, text, own):
 
     def one(name):
         try:
-            work(job, tmp_path, meshes[name], None, tell)
+            run_one(tmp_path / "job.toml", job, meshes[name], None, tell)
         except VertikalError as error:
             errors[name] = error
 

@@ -62,21 +62,21 @@ def join(
     """Join the federation as NAME, the dealer of the job in JOB."""
     from vertikal.cli.run import network_mesh, quiet
     from vertikal.node.config.job_file import Job
-    from vertikal.node.runs.work import work
+    from vertikal.node.runs.launch import run_one
     from vertikal.node.storage.prepared_correlation import claim_correlation
 
     content = Job.load(job)
     if content.dealer != name:
         raise InputError.of("NAME", "the dealer of this job", name)
-    stock = None
+    prepared = None
     if correlation is not None:
         if content.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
-        stock = claim_correlation(
+        prepared = claim_correlation(
             correlation, content.algorithm_settings(), _rows_of(content, name)
         )
     mesh = network_mesh(content, name, federation, key, certificate)
-    work(content, job.parent, mesh, None, quiet, stock)
+    run_one(job, content, mesh, None, quiet, prepared)
     click.echo(f"done: dealt for {content.label_parties[0]}")
 
 

@@ -72,20 +72,17 @@ def run(
     if mesh == "mpi" and ranked:
         _run_rank(job, content, out, reports)
         return
-    for name in content.names:
-        # Nothing is started before every table is good.
-        table, _ = content.read(name, job.parent)
-        if content.predicts:
-            content.read_test(name, job.parent, table)
+    # Nothing is started before every table is good.
+    launch.check_tables(job, content)
+    start = {
+        "local": launch.run_threads,
+        "network": launch.run_processes,
+        "mpi": launch.run_ranks,
+    }[mesh]
     with LiveTable(content.names) as live:
-        if mesh == "local":
-            launch.run_threads(content, job.parent, out, live.tell)
-        elif mesh == "network":
-            vanished = launch.run_processes(job, content, out, live.tell)
-            for name in vanished:
-                click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
-        else:
-            launch.run_ranks(job, content, out, live.tell)
+        vanished = start(job, content, out, live.tell)
+    for name in vanished:
+        click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
 
 
 def _run_one(
@@ -97,25 +94,25 @@ def _run_one(
         raise click.UsageError(f"--as needs {', '.join(identity)}, and the network mesh")
     with loading():
         from vertikal.node.config.job_file import Job
+        from vertikal.node.runs.launch import run_one
         from vertikal.node.runs.live_table import LiveTable
-        from vertikal.node.runs.work import work
 
     content = Job.load(path)
     if name not in content.names:
         raise InputError.of("--as", f"one of {list(content.names)}", name)
     with LiveTable((name,)) as live:
         own = network_mesh(content, name, federation, key, certificate)
-        work(content, path.parent, own, out, live.tell)
+        run_one(path, content, own, out, live.tell)
 
 
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
     """This process is one rank of several."""
     from vertikal.mesh.mpi import MpiMesh, MpiWorld
-    from vertikal.node.runs.work import work
+    from vertikal.node.runs.launch import run_one
 
     mesh = MpiMesh(job.names, MpiWorld(), job=job.digest, version=__version__, deadline=job.timeout)
     try:
-        work(job, path.parent, mesh, out, _print if reports else quiet)
+        run_one(path, job, mesh, out, _print if reports else quiet)
     except BaseException as error:
         click.echo(f"error: {' '.join(str(error).split()) or 'interrupted'}", err=True)
         # Without this MPI would wait for this rank at the end, and for the others here.
@@ -136,9 +133,9 @@ def run_party(
     """One party of a job, as `vertikal run` starts it."""
     from vertikal.node.config.federation_file import FederationFile
     from vertikal.node.config.job_file import Job
+    from vertikal.node.runs.launch import run_one
     from vertikal.node.runs.progress import Progress
     from vertikal.node.runs.subprocesses import end_with_parent, told_port
-    from vertikal.node.runs.work import work
 
     content = Job.load(job)
     addresses = FederationFile.load(federation).addresses()
@@ -150,7 +147,7 @@ def run_party(
     mesh = network_mesh(content, name, federation, key, certificate, addresses)
     if mesh.port is not None:
         _print(Progress(name, port=mesh.port))
-    work(content, job.parent, mesh, out, _print)
+    run_one(job, content, mesh, out, _print)
 
 
 def network_mesh(

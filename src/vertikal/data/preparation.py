@@ -183,19 +183,20 @@ def learn_preparation(
     if missing == "refuse" and absent:
         raise _refused(source.party, absent)
     useless = {survey.name: why for survey in surveys if (why := survey.useless())}
-    plans = tuple(_plan(survey, missing) for survey in surveys if survey.name not in useless)
-    preparation = Preparation(source.party, missing, plans)  # type: ignore[arg-type]
-    prepared = preparation.apply(source, rows)
-    useless |= _numberings(preparation, prepared)
+    plans = [_plan(survey, missing) for survey in surveys if survey.name not in useless]
+    preparation = Preparation(source.party, missing, tuple(plans))  # type: ignore[arg-type]
+    if plans:
+        prepared = preparation.apply(source, rows)
+        useless |= _numberings(preparation, prepared)
     if useless and unusable == "refuse":
         raise _useless(source.party, useless)
+    kept = tuple(plan for plan in plans if plan.name not in useless)
+    if not kept:
+        raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
     if useless:
-        kept = tuple(plan for plan in plans if plan.name not in useless)
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
         prepared = preparation.apply(source, rows)
-    if not preparation.columns:
-        raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
     if len(set(preparation.titles)) < len(preparation.titles):
         raise InputError(
             f"columns of {source.party}: two would become columns of one title; rename"

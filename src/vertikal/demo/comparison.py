@@ -21,8 +21,7 @@ from vertikal.baselines import PooledKernelClassifier
 from vertikal.demo.data_sets import DataSet
 from vertikal.demo.federated import FederatedRun, job_of, train
 from vertikal.kernels.random_features import FourierMap
-from vertikal.node.runs.progress import Progress
-from vertikal.node.runs.subprocesses import Tell
+from vertikal.node.runs.progress import Progress, Tell
 from vertikal.privacy.ledger import Entry
 from vertikal.ring.integers import Ring
 

@@ -1,7 +1,7 @@
 """The federated model of the demonstration: a job, run by real processes over mutual TLS.
 
 The parties' tables are written to a folder of this run, each party reads its own, and what they
-leave there (shards, accounts, predictions) is read back. With the mesh "local" the same job runs in
+leave there (models, predictions) is read back. With the mesh "local" the same job runs in
 threads of this process: the same shards, bit for bit.
 """
 
@@ -17,15 +17,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.catalogue import algorithm_named
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.demo.data_sets import DataSet
 from vertikal.node.config.job_file import Job, Part
-from vertikal.node.models.shard_file import read_shard
+from vertikal.node.models.account import Account
 from vertikal.node.runs import launch
-from vertikal.node.runs.account import Account, read_account
-from vertikal.node.runs.subprocesses import Tell
-from vertikal.node.runs.work import PREDICTIONS
+from vertikal.node.runs.progress import Tell
+from vertikal.node.runs.workplaces import PREDICTIONS, models_in
 from vertikal.privacy.ledger import Entry
 
 Array = npt.NDArray[Any]
@@ -75,7 +74,7 @@ def job_of(data: DataSet, width: int, seed: int) -> Job:
     names = sorted(data.columns, key=lambda name: name != data.label_party)
     labels = {data.label_party: LABEL}
     return Job(
-        {name: Part(f"{name}.csv", labels.get(name), test=f"{name}.test") for name in names},
+        {name: Part(f"{name}.csv", labels.get(name), test=f"{name}-test.csv") for name in names},
         settings={"scale": "standard", "n_components": width, "seed": seed},
         timeout=TIMEOUT,
         secret_seed=seed,
@@ -91,21 +90,20 @@ def train(
         for party, columns in data.numbers().items():
             titles = list(data.columns[party])
             held = X[:, columns]
-            _write(folder / f"{party}.test", titles, X_test[:, columns])
+            _write(folder / f"{party}-test.csv", titles, X_test[:, columns])
             if party == data.label_party:
                 titles, held = [*titles, LABEL], np.column_stack((held, y))
             _write(folder / f"{party}.csv", titles, held)
-        if mesh == "local":
-            launch.run_threads(job, folder, out, tell)
-        else:
-            file = folder / "job.toml"
-            file.write_text(_toml(job), encoding="utf-8")
-            launch.run_processes(file, Job.load(file), out, tell)
+        file = folder / "credit.toml"
+        file.write_text(_toml(job), encoding="utf-8")
+        start = launch.run_threads if mesh == "local" else launch.run_processes
+        start(file, Job.load(file), out, tell)
+        kept = {party: models_in(out, party).load(file.stem, FDSKL) for party in data.columns}
         return FederatedRun(
             job,
             mesh,
-            read_shard(out / f"{data.label_party}.shard", algorithm_named(job.algorithm)),
-            {party: read_account(out / f"{party}.account.json") for party in data.columns},
+            kept[data.label_party].shard,
+            {party: one.account for party, one in kept.items() if one.account},
             np.loadtxt(out / PREDICTIONS, skiprows=1),
         )
 

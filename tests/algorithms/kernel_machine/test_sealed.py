@@ -20,7 +20,7 @@ from vertikal.data.scaling import learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.simulation import Federation, simulate
-from vertikal.node.models.shard_file import read_shard, write_shard
+from vertikal.node.models.store import ModelStore
 from vertikal.party.party import Labels, digest
 from vertikal.secure.keys import prg
 from vertikal.secure.sealed.sealed_features import MATRIX_BITS
@@ -140,8 +140,9 @@ def test_nobody_has_the_coefficients():
 def test_a_share_survives_its_file(tmp_path):
     shards = make().fit(X, Y).shards_
     for name in PARTIES:
-        write_shard(shards[name], tmp_path / name, FDSKL)
-        held = read_shard(tmp_path / name, FDSKL).coefficient_share
+        models = ModelStore(tmp_path / name)
+        models.save("credit", shards[name], FDSKL)
+        held = models.load("credit", FDSKL).shard.coefficient_share
         if shards[name].coefficient_share is None:
             assert held is None
         else:

@@ -18,7 +18,7 @@ from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.models.store import ModelStore
-from vertikal.node.runs import leader, party_run
+from vertikal.node.runs import leader, party_run, workplaces
 from vertikal.node.runs.checkpoints import SECRET, Checkpoints
 from vertikal.node.storage.audit_log import read
 from vertikal.party.checkpoints import CheckpointedTally
@@ -192,22 +192,22 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     lender = world.record("lender", digest)
     real = party_run._stage
 
-    def stage(bench):
-        if bench.home.me == "lender" and bench.record.attempt > 1:
+    def stage(run, kept):
+        if run.place.me == "lender" and run.place.record.attempt > 1:
             path = world.root / "lender" / "people.csv"
             lines = path.read_text().splitlines()
             path.write_text("\n".join(line for line in lines if not line.startswith("1003,")))
-            (bench.checkpoints.folder / "rows").unlink()
-        return real(bench)
+            (kept.folder / "rows").unlink()
+        return real(run, kept)
 
     monkeypatch.setattr(party_run, "_stage", stage)
-    real_digest = party_run.table_digest
+    real_digest = workplaces.table_digest
 
     def as_approved(home, *arguments):
         real_digest(home, *arguments)
         return _table(world, home)
 
-    monkeypatch.setattr(party_run, "table_digest", as_approved)
+    monkeypatch.setattr(workplaces, "table_digest", as_approved)
     world.wait("bank", digest, lambda one: one.final, "stops")
     assert lender.attempt == 2
     said = [world.record(name, digest).words for name in ("bank", "shop")]
@@ -226,10 +226,10 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
     cut(monkeypatch, 2)
     real, forgot = party_run._stage, []
 
-    def stage(bench):
-        if bench.home.me == "bank" and bench.record.attempt == 2:
-            (bench.checkpoints.folder / SECRET).unlink()
-        return real(bench)
+    def stage(run, kept):
+        if run.place.me == "bank" and run.place.record.attempt == 2:
+            (kept.folder / SECRET).unlink()
+        return real(run, kept)
 
     forget = Checkpoints.forget_work
 

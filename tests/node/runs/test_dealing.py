@@ -114,16 +114,18 @@ def test_a_dealer_that_is_started_again(tmp_path, monkeypatch):
     with trio(tmp_path, WITH_NOTARY) as world:
         real, broken = party_run._learn, []
 
-        def learn(bench, table, labels, preparation):
-            if bench.home.me == "notary" and not broken:
-                broken.append(table.rows)
-                world["notary"].runs.run_of(bench.record).end("taken away")
-            real(bench, table, labels, preparation)
+        def learn(run, columns):
+            if run.place.me == "notary" and not broken:
+                broken.append(columns.table.rows)
+                world["notary"].runs.run_of(run.place.record).end("taken away")
+            return real(run, columns)
 
         monkeypatch.setattr(party_run, "_learn", learn)
         heard = []
         hear = party_run._hear_rows
-        monkeypatch.setattr(party_run, "_hear_rows", lambda bench: (heard.append(1), hear(bench)))
+        monkeypatch.setattr(
+            party_run, "_hear_rows", lambda *arguments: (heard.append(1), hear(*arguments))
+        )
         digest = world.submit().digest
         until(lambda: broken, "broken off")
         world.done(digest)

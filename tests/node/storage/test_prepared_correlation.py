@@ -15,7 +15,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, PadReused
 from vertikal.mesh import local_meshes
 from vertikal.node.config.job_file import Job
-from vertikal.node.runs.work import work
+from vertikal.node.runs.launch import run_one
 from vertikal.node.storage.prepared_correlation import claim_correlation, write_correlation
 from vertikal.solvers.sealed_steps import COEFFICIENT_BITS
 
@@ -66,7 +66,7 @@ def train(job, folder, correlation=None):
 
     def party(mesh):
         given = correlation if mesh.me == "notary" else None
-        return work(job, folder, mesh, None, lambda report: None, given)
+        return run_one(folder / "job.toml", job, mesh, None, lambda progress: None, given)
 
     return run(local_meshes(job.names, 30.0), party).unwrap()
 

@@ -24,22 +24,17 @@ knows it knows every party's directions.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from vertikal.algorithms.catalogue import algorithm_named
-from vertikal.errors import InputError, PartyUnknown
+from vertikal.errors import InputError
 from vertikal.mesh.collectives import SHAPES
 from vertikal.node.config.federation_file import read_toml
 from vertikal.secure.keys.prg import derive_key, fresh_key
-
-if TYPE_CHECKING:
-    from vertikal.data.tables import Table
-    from vertikal.party.party import Labels
 
 ON_LOSS = ("wait", "stop")
 MASKINGS = ("pads", "trees")
@@ -195,105 +190,3 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.secret_seed is None:
             return fresh_key()
         return derive_key(self.secret_seed.to_bytes(32, "big"), "party", name)
-
-    def read(self, name: str, folder: Path) -> tuple[Table, Labels | None]:
-        """The table of one party, relative to the job file's folder, and its labels."""
-        import numpy as np
-
-        from vertikal.data.scaling import check_columns
-        from vertikal.data.tables import Table
-
-        part = self._part(name)
-        if part.table is None:
-            if part.rows is None:
-                raise InputError.of(
-                    f"rows of {name}", "given where no service tells it: those of the others", None
-                )
-            return Table(name, (), np.empty((part.rows, 0))), None
-        titles, values = read_csv(folder / part.table, name)
-        labels = None
-        if part.label is not None:
-            if part.label not in titles:
-                raise InputError.of(f"label of {name}", f"one of the columns {titles}", part.label)
-            place = titles.index(part.label)
-            labels = self._labels(name, values[:, place])
-            values = np.delete(values, place, axis=1)
-            titles.pop(place)
-        if part.columns is not None:
-            strange = [column for column in part.columns if column not in titles]
-            if strange:
-                raise InputError.of(f"columns of {name}", f"some of {titles}", strange[0])
-            values = values[:, [titles.index(column) for column in part.columns]]
-            titles = list(part.columns)
-        table = Table(name, tuple(titles), values)
-        if not table.width:
-            raise InputError.of(f"table of {name}", "at least one column of features", "none")
-        check_columns(table, varying=True)
-        return table, labels
-
-    def read_test(self, name: str, folder: Path, like: Table) -> Table:
-        """The rows that one party is to predict; columns that training had not are left out."""
-        from vertikal.data.scaling import check_columns
-        from vertikal.data.tables import Table
-
-        part = self._part(name)
-        titles, values = read_csv(folder / str(part.test), name)
-        if not set(like.columns) <= set(titles):
-            raise InputError.of(f"test of {name}", f"of the columns {like.columns}", tuple(titles))
-        kept = [titles.index(column) for column in like.columns]
-        table = Table(name, like.columns, values[:, kept])
-        check_columns(table, varying=False)
-        return table
-
-    def _part(self, name: str) -> Part:
-        if name not in self.parties:
-            raise PartyUnknown(f"{name!r} is not a party of this job; those are {self.names}")
-        return self.parties[name]
-
-    def _labels(self, name: str, column: Any) -> Labels:
-        return labels_of(name, column, regression=self.algorithm_settings().regression)
-
-
-def labels_of(name: str, column: Any, *, regression: bool) -> Labels:
-    """A column of labels as a program wants it: numbers, or two classes as −1 and +1."""
-    import numpy as np
-
-    from vertikal.party.party import Labels
-
-    if not np.isfinite(column).all():
-        raise InputError.of(f"label of {name}", "finite numbers", "NaN or infinity")
-    weights = np.ones(len(column))
-    if regression:
-        return Labels(np.asarray(column, float)[:, None], weights)
-    classes = np.unique(column)
-    if len(classes) != 2:
-        raise InputError.of(f"label of {name}", "of two classes", f"{len(classes)} classes")
-    return Labels(np.where(column == classes[1], 1.0, -1.0)[:, None], weights)
-
-
-def read_csv(path: Path, party: str) -> tuple[list[str], Any]:
-    """The column titles of a CSV file of numbers, and its values (rows, columns)."""
-    import numpy as np
-
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            titles = next(lines, [])
-            rows = list(lines)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"table of {party}: {path.name!r} cannot be read: {error}") from None
-    if not titles or not rows:
-        raise InputError.of(f"table of {party}", "a CSV file with titles and rows", path.name)
-    if len(set(titles)) != len(titles):
-        raise InputError.of(f"table of {party}", "a CSV file with distinct titles", path.name)
-    values = np.empty((len(rows), len(titles)))
-    for number, row in enumerate(rows):
-        try:
-            # Asked for by length: NumPy would repeat a single number over the whole row.
-            values[number] = np.array([float(cell) for cell in row]).reshape(len(titles))
-        except ValueError:
-            raise InputError(
-                f"table of {party}: {path.name!r}, line {number + 2} must hold {len(titles)} "
-                f"numbers, got {','.join(row)[:80]!r}"
-            ) from None
-    return titles, values

@@ -4,6 +4,7 @@
     models/credit/3/shard.json         the shard, arrays left out
     models/credit/3/arrays.npz         its arrays, and invented rows with its answers
     models/credit/3/preparation.json   how the party's columns are prepared, if they are
+    models/credit/3/account.json       what left the party in training, and where time went
 
 A version is written beside and moved into place by one rename, so a crash leaves it whole or not
 there at all; versions are never written to again. Folders and files are the owner's only. Nothing
@@ -20,7 +21,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,15 +36,17 @@ from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
 from vertikal.node.models import known_answers
+from vertikal.node.models.account import Account
 from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
-MANIFEST, SHARD, ARRAYS, PREPARATION = (
+MANIFEST, SHARD, ARRAYS, PREPARATION, ACCOUNT = (
     "manifest.json",
     "shard.json",
     "arrays.npz",
     "preparation.json",
+    "account.json",
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KNOWN = ("golden rows", "golden answers")
@@ -67,8 +70,12 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """Of the shard as a whole: the same for the same shard, whenever it was stored."""
-        listed = json.dumps([self.kind, sorted(self.files.items())]).encode()
+        """Digest of the shard as a whole: the same for the same shard, whenever it was stored.
+
+        The account is left out: no two runs take the same time.
+        """
+        files = sorted(item for item in self.files.items() if item[0] != ACCOUNT)
+        listed = json.dumps([self.kind, files]).encode()
         return hashlib.sha256(listed).hexdigest()
 
 
@@ -79,13 +86,20 @@ class Stored(Generic[S]):
     manifest: Manifest
     shard: S
     preparation: Preparation | None = field(repr=False)
+    account: Account | None = field(repr=False)
 
 
 class ModelStore:
-    """The models of one party, in one folder."""
+    """The models of one party, in one folder.
 
-    def __init__(self, folder: Path) -> None:
+    ``note_damaged`` is told of versions that cannot be read, where these are passed over.
+    """
+
+    def __init__(
+        self, folder: Path, note_damaged: Callable[[str], None] = lambda reason: None
+    ) -> None:
         self._folder = private_folder(folder)
+        self._note_damaged = note_damaged
 
     def save(
         self,
@@ -94,6 +108,7 @@ class ModelStore:
         algorithm: Algorithm[Any, S],
         *,
         preparation: Preparation | None = None,
+        account: Account | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Manifest:
         """Store a shard of this algorithm as the next version of ``name``.
@@ -101,7 +116,10 @@ class ModelStore:
         ``facts`` is what `vertikal model show` tells about it: numbers and words, nothing secret.
         """
         folder = self._folder / _checked(name)
-        files = _files_of(shard, algorithm, preparation)
+        files = _files_of(shard, algorithm)
+        for title, record in ((PREPARATION, preparation), (ACCOUNT, account)):
+            if record is not None:
+                files[title] = msgspec.json.encode(record)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
             _begin(folder, fresh)
@@ -173,6 +191,7 @@ class ModelStore:
             preparation = (
                 from_json(files[PREPARATION], Preparation) if PREPARATION in files else None
             )
+            account = from_json(files[ACCOUNT], Account) if ACCOUNT in files else None
         except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
         off = known_answers.difference(algorithm, shard, *known)
@@ -181,7 +200,7 @@ class ModelStore:
                 f"{what}: its known answers are other ones than when it was stored (off by "
                 f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
             )
-        return Stored(manifest, shard, preparation)
+        return Stored(manifest, shard, preparation, account)
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
         """Every version of every model, by name and number.
@@ -200,6 +219,22 @@ class ModelStore:
                     raise
                 damaged.append(str(error))
         return found
+
+    def of_job(self, digest: str) -> list[Manifest]:
+        """List the shards of the job with this digest, oldest first.
+
+        There is more than one while a run replaces the shard of an earlier run. A shard that cannot
+        be read, of whatever job, is left out, so that it stops no other.
+        """
+        damaged: list[str] = []
+        found = self.versions(damaged)
+        for reason in damaged:
+            self._note_damaged(reason)
+        return [one for one in found if one.facts.get("job") == digest]
+
+    def newest_of_job(self, digest: str) -> Manifest | None:
+        """The last stored shard of the job with this digest, if there is one."""
+        return next(reversed(self.of_job(digest)), None)
 
     def find(self, name: str, version: int | None = None) -> int:
         """The number of this version, the newest by default; InputError if it is not there."""
@@ -273,7 +308,7 @@ class ModelStore:
         folder = self._folder / manifest.name / str(manifest.version)
         files = {}
         for title, digest in manifest.files.items():
-            if title not in (SHARD, ARRAYS, PREPARATION):
+            if title not in (SHARD, ARRAYS, PREPARATION, ACCOUNT):
                 raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
             try:
                 files[title] = (folder / title).read_bytes()
@@ -289,9 +324,7 @@ class ModelStore:
         return files
 
 
-def _files_of(
-    shard: S, algorithm: Algorithm[Any, S], preparation: Preparation | None
-) -> dict[str, bytes]:
+def _files_of(shard: S, algorithm: Algorithm[Any, S]) -> dict[str, bytes]:
     """The shard as files, with invented rows and its own answers to them."""
     shard = algorithm.to_store(shard)
     arrays: dict[str, Any] = {}
@@ -307,10 +340,7 @@ def _files_of(
     arrays |= dict(zip(_KNOWN, (rows, algorithm.known_answers(shard, rows)), strict=True))
     packed = io.BytesIO()
     np.savez(packed, **arrays)
-    files = {SHARD: content, ARRAYS: packed.getvalue()}
-    if preparation is not None:
-        files[PREPARATION] = msgspec.json.encode(preparation)
-    return files
+    return {SHARD: content, ARRAYS: packed.getvalue()}
 
 
 def _checked(name: str) -> str:

@@ -27,11 +27,22 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.generic]
 
+CHECKPOINTS = "checkpoints"
 SECRET = "secret"
 ROWS = "rows"
 MARKS = "marks"
 _DIGEST = 32
 _HEAD = struct.Struct("<Q32s")
+
+
+def checkpoints_of(store: Path, job: str) -> Checkpoints:
+    """The checkpoints of the job with this digest in a party's store."""
+    return Checkpoints(private_folder(store / CHECKPOINTS) / job[:16])
+
+
+def all_checkpoints(store: Path) -> list[Checkpoints]:
+    """List the checkpoints of all jobs in a party's store."""
+    return [Checkpoints(path) for path in (store / CHECKPOINTS).glob("*")]
 
 
 class Checkpoints:

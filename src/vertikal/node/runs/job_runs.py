@@ -9,7 +9,8 @@ from vertikal.errors import VertikalError
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
-from vertikal.node.runs.running_jobs import Run, all_checkpoints, is_passing
+from vertikal.node.runs.checkpoints import all_checkpoints
+from vertikal.node.runs.running_jobs import Run, is_passing
 from vertikal.node.storage.party_home import PartyHome
 
 STOPPING = 10.0
@@ -85,7 +86,7 @@ class JobRuns:
         """Remove the checkpoints of jobs that have ended, one way or another."""
         with self._book.lock:
             open_jobs = {record.digest for record in self._book.all() if record.open}
-            for kept in all_checkpoints(self._home):
+            for kept in all_checkpoints(self._home.store):
                 if not any(one.startswith(kept.folder.name) for one in (*open_jobs, *self._runs)):
                     kept.clear()
 

@@ -11,15 +11,20 @@ import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
+from vertikal.mesh.interface import Mesh
 from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.config.job_file import Job
-from vertikal.node.runs.subprocesses import Tell, supervise
-from vertikal.node.runs.work import work
+from vertikal.node.runs.party_run import PartyRun, prepare, run_party
+from vertikal.node.runs.progress import ProgressReporter, Tell
+from vertikal.node.runs.subprocesses import supervise
+from vertikal.node.runs.workplaces import FolderWorkplace
+from vertikal.node.storage.prepared_correlation import CorrelationFile
 from vertikal.secure.keys.identity import Identity
 
 COMMAND = (sys.executable, "-m", "vertikal")
@@ -29,15 +34,42 @@ ANY_PORT = "127.0.0.1:0"
 """Where the first party listens: it says which port it got, and the others are told."""
 
 
-def run_threads(job: Job, folder: Path, out: Path | None, tell: Tell) -> None:
-    """All parties as threads of this process, on the local mesh."""
-    run_in_threads(
-        local_meshes(job.names, job.timeout), lambda mesh: work(job, folder, mesh, out, tell)
+def check_tables(path: Path, job: Job) -> None:
+    """Read the tables of all parties; InputError names the first that cannot be used."""
+    for name in job.names:
+        prepare(FolderWorkplace(name, job, path))
+
+
+def run_one(
+    path: Path,
+    job: Job,
+    mesh: Mesh,
+    out: Path | None,
+    tell: Tell,
+    prepared: CorrelationFile | None = None,
+) -> Any:
+    """Run the party whose mesh this is, on its table beside the job file; returns its shard.
+
+    ``prepared`` is what a dealer without columns has computed ahead.
+    """
+    place = FolderWorkplace(mesh.me, job, path, out)
+    return run_party(PartyRun(place, mesh, ProgressReporter(mesh, tell), prepared))
+
+
+def run_threads(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[str, ...]:
+    """Run all parties as threads of this process, on the local mesh.
+
+    Returns those without which the others finished, where the job allows that.
+    """
+    meshes = local_meshes(job.names, job.timeout)
+    ended = run_in_threads(
+        meshes, lambda mesh: run_one(path, job, mesh, out, tell), _dispensable(job)
     )
+    return tuple(ended.errors)
 
 
 def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[str, ...]:
-    """All parties as processes over the network mesh, mutually authenticated.
+    """Run all parties as processes over the network mesh, mutually authenticated.
 
     Returns those without which the others finished, where the job allows that.
     """
@@ -59,13 +91,11 @@ def run_processes(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[s
             ]
             for place, name in enumerate(job.names)
         }
-        algorithm = algorithm_named(job.algorithm)
-        spared = algorithm.can_spare_label_parties(job.algorithm_settings())
-        return supervise(commands, tell, job.label_parties if spared else ())
+        return supervise(commands, tell, _dispensable(job))
 
 
-def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
-    """All parties as MPI ranks, under an mpiexec started here."""
+def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> tuple[str, ...]:
+    """Run all parties as MPI ranks, under an mpiexec started here."""
     command = [
         *(str(Path(sys.executable).with_name("mpiexec")), "-n", str(len(job.names))),
         *("--oversubscribe", "--mca", "mpi_yield_when_idle", "1"),
@@ -79,4 +109,10 @@ def run_ranks(path: Path, job: Job, out: Path | None, tell: Tell) -> None:
         )
     if os.geteuid() == 0 and not all(os.environ.get(name) == "1" for name in AS_ROOT):
         raise InputError(f"--mesh mpi as root needs {' and '.join(AS_ROOT)} set to 1")
-    supervise({"mpiexec": command}, tell)
+    return supervise({"mpiexec": command}, tell)
+
+
+def _dispensable(job: Job) -> tuple[str, ...]:
+    """The parties of which all but one may vanish while the others finish."""
+    algorithm = algorithm_named(job.algorithm)
+    return job.label_parties if algorithm.can_spare_label_parties(job.algorithm_settings()) else ()

@@ -1,42 +1,54 @@
-"""One run of one job at one party, stage by stage: resume, align, prepare, train, publish.
+"""One run of one job at one party, stage by stage: resume, align, prepare, train, publish, predict.
 
-The parties first tell one another how far each has come, so that all take up the work at the same
-place. Every stage leaves a checkpoint; a run that is broken off costs no more than its last stage
-or block. The party's secret of a job is drawn once, so a job without fresh noise or masks gives the
-same model however often it was interrupted. A dealer without data takes no part in the alignment;
-the others tell it how many rows they have in common.
+Between services the parties first tell one another how far each has come, so that all take up the
+work at the same place. Every stage leaves a checkpoint; a run that is broken off costs no more than
+its last stage or block. The party's secret of a job is drawn once, so a job without fresh noise or
+masks gives the same model however often it was interrupted. A dealer without data takes no part in
+the alignment; the others tell it how many rows they have in common.
+
+With files in a common order (`vertikal run`) there is nothing to align and nothing to resume. What
+tells the two apart is the `Workplace`, not the code here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.ids import Ids, normalise
 from vertikal.data.labels import read_targets
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Table
-from vertikal.errors import AgreementError, InputError, MeshError
-from vertikal.node.approval.differencing import check_difference
-from vertikal.node.approval.job_records import Record
-from vertikal.node.approval.offers import open_table, table_digest
-from vertikal.node.approval.policy import offered
-from vertikal.node.links.run_mesh import RunMesh
-from vertikal.node.models.job_models import JobModels
+from vertikal.errors import AgreementError, DiskFull, InputError, MeshError, VertikalError
+from vertikal.files import disk_error, is_full
+from vertikal.mesh.interface import Mesh
+from vertikal.mesh.packets.packet_mesh import PacketMesh
+from vertikal.node.models.account import Account
+from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
 from vertikal.node.runs.progress import ProgressReporter
-from vertikal.node.storage.party_home import PartyHome
+from vertikal.node.runs.workplaces import Workplace
+from vertikal.node.storage.prepared_correlation import CorrelationFile
 from vertikal.party.party import Labels, Party, digest
-from vertikal.privacy.ledger import Disclosure, Ledger
+from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.keys.prg import derive_key
 from vertikal.version import __version__
 
+Array = npt.NDArray[Any]
+
+FAREWELL = 5.0
+"""Seconds that a party which failed takes to tell the others why."""
 NOTHING, ALIGNED, TRAINED = 0, 1, 2
 
 COMMON = Disclosure(
@@ -48,9 +60,10 @@ COMMON = Disclosure(
 
 
 class Reached(NamedTuple):
-    """How far a party has come; trained, also by which run: shards of two runs are no model.
+    """The last stage that a party has finished, and in which run if it has trained.
 
-    ``mark`` tells one secret of the party from another, and nothing else about it.
+    Shards of two runs are no model. ``mark`` tells one secret of the party from another, and
+    nothing else about it.
     """
 
     stage: int
@@ -59,62 +72,125 @@ class Reached(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What a run works with at one party."""
+class PartyRun:
+    """All that a run works with at one party."""
 
-    home: PartyHome
-    record: Record
-    mesh: RunMesh
+    place: Workplace
+    mesh: Mesh
     reporter: ProgressReporter
-    checkpoints: Checkpoints
-    ledgers: list[Ledger] = field(default_factory=list)
-    """What left this party so far, also in a run that is broken off."""
-
-    @property
-    def job(self) -> Any:
-        return self.record.proposal.job
+    prepared: CorrelationFile | None = None
+    """What a dealer without columns has computed ahead of this run."""
+    steps: list[Party] = field(default_factory=list)
+    """The party in each step of the run so far: their ledgers say what left it."""
 
 
-def run(bench: Bench) -> None:
-    """Take part in one run of an approved job; returns when this party's shard is in its store."""
-    told = _tell_stage(bench.mesh, _stage(bench))
+@dataclass(frozen=True)
+class Columns:
+    """A party's rows in the common order, ready for training."""
+
+    table: Table
+    labels: Labels | None
+    preparation: Preparation
+    test: Table | None = None
+    """Rows of other people, to be predicted after training."""
+
+
+def run_party(run: PartyRun) -> Any:
+    """Take part in a run and say good-bye; returns this party's shard if it was trained now.
+
+    The whole error is for this party alone, since it may show cells or names of columns. The others
+    are told less, before it is raised.
+    """
+    mesh, place = run.mesh, run.place
+    try:
+        try:
+            with one_blas_thread():
+                shard = _take_part(run)
+        except BaseException:
+            # A full disk is met here again, and must not hide where it was met first.
+            with suppress(DiskFull):
+                _note_sent(run)
+            raise
+        _note_sent(run)
+    except BaseException as error:
+        told = error
+        if isinstance(error, OSError) and is_full(error):
+            told = disk_error(Path(error.filename or place.folder), error)
+        mesh.fail(peer_message(place.me, told))
+        if isinstance(mesh, PacketMesh):
+            mesh.stop(FAREWELL)
+        run.reporter.close(_own_words(told))
+        if told is error:
+            raise
+        raise told from None
+    mesh.close()
+    run.reporter.close("done")
+    if isinstance(mesh, PacketMesh):
+        mesh.stop()
+    return shard
+
+
+def _take_part(run: PartyRun) -> Any:
+    """Go through the stages; return when this party's shard is in its store."""
+    place, mesh, kept = run.place, run.mesh, run.place.checkpoints
+    # Rows that need no alignment are known: a table that cannot be used is found before anything is
+    # sent.
+    columns = _prepare(run, None) if kept is None else None
+    if isinstance(mesh, PacketMesh):
+        run.reporter.begin(place.me, "connect", None)
+        mesh.connect()
+    if kept is not None:
+        reached = _resume(run, kept)
+        if reached < TRAINED:
+            columns = _prepare(run, _common_rows(run, kept, reached))
+    shard = None if columns is None else _learn(run, columns)
+    if kept is not None:
+        # Nobody leaves before everybody has its shard: a run that ends here has ended everywhere.
+        _tell_stage(mesh, Reached(TRAINED))
+    if columns is not None and columns.test is not None:
+        _predict(run, shard, columns.test)
+    return shard
+
+
+def _resume(run: PartyRun, kept: Checkpoints) -> int:
+    """The stage that all parties have finished, after they told one another how far each is."""
+    told = _tell_stage(run.mesh, _stage(run, kept))
     reached = min(one.stage for one in told.values())
     if reached == TRAINED and len({one.attempt for one in told.values()}) > 1:
         reached = ALIGNED
     if reached < TRAINED:
-        if bench.record.done:
+        if run.place.finished:
             # Its checkpoints are gone, and with them the count of what was opened.
             raise InputError(
-                f"{bench.home.me} has finished this job; submit it again to train another model"
+                f"{run.place.me} has finished this job; submit it again to train another model"
             )
-        _compare_marks(bench, {name: one.mark for name, one in told.items()})
-        _train(bench, reached)
-    # Nobody leaves before everybody has its shard: a run that ends here has ended everywhere.
-    _tell_stage(bench.mesh, Reached(TRAINED))
+        _compare_marks(kept, {name: one.mark for name, one in told.items()})
+    return reached
 
 
-def _stage(bench: Bench) -> Reached:
+def _stage(run: PartyRun, kept: Checkpoints) -> Reached:
     """How far this party has come with the job."""
-    model = JobModels(bench.home).newest_of_job(bench.record.digest)
-    mark = derive_key(_secret(bench), "mark").hex()
+    place = run.place
+    mark = derive_key(place.secret, "mark").hex()
+    model = place.models.newest_of_job(place.facts["job"]) if place.models else None
     if model is not None:
         return Reached(TRAINED, model.facts.get("attempt", 0), mark)
-    return Reached(ALIGNED if bench.checkpoints.read(ROWS) is not None else NOTHING, 0, mark)
+    return Reached(NOTHING if kept.read(ROWS) is None else ALIGNED, 0, mark)
 
 
-def _compare_marks(bench: Bench, marks: dict[str, str]) -> None:
+def _compare_marks(kept: Checkpoints, marks: dict[str, str]) -> None:
     """Forget blocks and answers that were made with another secret of some party.
 
     A loss of power may take a secret that was just drawn; what others kept does not fit a new one.
     """
     now = msgspec.json.encode(marks, order="sorted")
-    if bench.checkpoints.read(MARKS) != now:
-        bench.checkpoints.forget_work()
-        bench.checkpoints.write(MARKS, now)
+    if kept.read(MARKS) != now:
+        kept.forget_work()
+        kept.write(MARKS, now)
 
 
-def _tell_stage(mesh: RunMesh, mine: Reached) -> dict[str, Reached]:
-    """Everybody's stage."""
+def _tell_stage(mesh: Mesh, mine: Reached) -> dict[str, Reached]:
+    """Tell all others how far this party is; returns how far everybody is."""
     for peer in mesh.peers:
         mesh.send(peer, "stage", mine._asdict())
     stages = {mesh.me: mine}
@@ -123,169 +199,224 @@ def _tell_stage(mesh: RunMesh, mine: Reached) -> dict[str, Reached]:
         try:
             stages[peer] = Reached(**told)
         except TypeError:
-            raise _strange(mesh, peer, told) from None
+            raise _no_stage(mesh, peer, told) from None
         kinds = tuple(map(type, stages[peer]))
         if kinds != (int, int, str) or stages[peer].stage not in (NOTHING, ALIGNED, TRAINED):
-            raise _strange(mesh, peer, told)
+            raise _no_stage(mesh, peer, told)
     return stages
 
 
-def _strange(mesh: RunMesh, peer: str, told: Any) -> MeshError:
-    return MeshError(f"{mesh.me}: {peer} says that it has come to {told!r:.60}")
+def _no_stage(mesh: Mesh, peer: str, told: Any) -> MeshError:
+    return MeshError(f"{mesh.me}: {peer} says that it has come to {told!r:.60}, which is no stage")
 
 
-def _train(bench: Bench, reached: int) -> None:
-    home, record, job = bench.home, bench.record, bench.job
-    if job.parties[home.me].table is None:
-        _deal(bench, reached)
-        return
-    source = open_table(home, record.proposal)
+def _common_rows(run: PartyRun, kept: Checkpoints, reached: int) -> Array:
+    """This party's rows that all have, in the common order; from an earlier run if it got there."""
+    place = run.place
+    if place.table is None:
+        if reached == NOTHING:
+            _hear_rows(run, kept)
+        return np.arange(int.from_bytes(kept.read(ROWS) or b"", "big"))
     cells: list[Any] = []
-    _check_table(bench, source, cells)
-    ids = normalise(home.me, cells)
+    place.check_table(place.table.source, cells)
+    ids = normalise(place.me, cells)
     if reached == NOTHING:
-        _align(bench, ids)
-    rows = np.frombuffer(bench.checkpoints.read(ROWS) or b"", np.int64)
-    check_difference(home, record, [ids.values[row] for row in rows])
-    offer = offered(home.file, record.proposal)[0]
-    with bench.reporter.stage("prepare"):
-        preparation, prepared = learn_preparation(
-            source,
-            record.columns,
-            rows=rows,
-            missing=offer.missing,
-            categories=offer.categories,
-        )
-        _check_private(bench, prepared.table)
-    labels = _labels(bench, source, rows)
-    # Columns and labels were read after the ids, by hours where others were waited for: another
-    # table would give these people the rows of others. Nothing of the columns has left so far.
-    _check_table(bench, source)
-    _learn(bench, prepared.table, labels, preparation)
+        _align(run, kept, ids)
+    rows = np.frombuffer(kept.read(ROWS) or b"", np.int64)
+    place.check_rows([ids.values[row] for row in rows])
+    return rows
 
 
-def _check_table(bench: Bench, source: Source, ids: list[Any] | None = None) -> None:
-    """InputError if the table is not the one that was approved; fills ``ids`` on the way."""
-    home, record = bench.home, bench.record
-    if table_digest(home, record.proposal, source, ids) != record.table:
-        raise InputError(
-            f"table {bench.job.parties[home.me].table!r} has changed since {home.me} approved; "
-            "submit the job again, so that it is approved for what the table holds now"
-        )
-
-
-def _check_private(bench: Bench, table: Table) -> None:
-    """With differential privacy, that columns are as they came, whatever other rows hold.
-
-    Which categories there are would be told by the columns that are made of them.
-    """
-    exposure = algorithm_named(bench.job.algorithm).exposure(bench.job.algorithm_settings())
-    if exposure.private and table.columns != tuple(bench.record.columns):
-        raise InputError(
-            f"columns of {bench.home.me} must be numbers, without missing cells, in a "
-            "job with differential privacy"
-        )
-
-
-def _deal(bench: Bench, reached: int) -> None:
-    """The part of a dealer without data: no columns, as many rows as the others have in common."""
-    if reached == NOTHING:
-        _hear_rows(bench)
-    rows = int.from_bytes(bench.checkpoints.read(ROWS) or b"", "big")
-    me = bench.home.me
-    _learn(bench, Table(me, (), np.empty((rows, 0))), None, Preparation(me, "refuse", ()))
-
-
-def _learn(bench: Bench, table: Table, labels: Labels | None, preparation: Preparation) -> None:
-    """Run the job's program; the shard goes into the store, in place of one of a broken-off run."""
-    home, record, job = bench.home, bench.record, bench.job
-    algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
-    party = _party(bench, table, labels, "train", digest(settings))
-    shard = algorithm.train(party, settings, home.budget, record.digest)
-    facts = {
-        "job": record.digest,
-        "rows": table.rows,
-        "algorithm": job.algorithm,
-        "attempt": record.attempt,
-    }
-    models = JobModels(home)
-    earlier = models.of_job(record.digest)
-    models.save(record.proposal.name, shard, algorithm, preparation=preparation, facts=facts)
-    for one in earlier:
-        models.delete(one.name, one.version)
-
-
-def _align(bench: Bench, ids: Ids) -> None:
-    """The common rows in an order that all share, kept for later runs."""
-    home = bench.home
-    nobody = Table(home.me, (), np.zeros((0, 0)))
-    party = _party(bench, nobody, None, "align", "")
+def _align(run: PartyRun, kept: Checkpoints, ids: Ids) -> None:
+    """Find the common rows, in an order that all share, and keep them for later runs."""
+    place = run.place
+    party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
     # Before anything is sent: the leader may know the common ids of a run that ends half way.
-    words = f"attempt {bench.record.attempt}, {len(ids)} own rows"
-    home.note("alignment begins", bench.record.facts, words)
-    found = align(party, ids, least=home.policy.least_rows, group=bench.job.table_parties)
-    home.note("aligned", bench.record.facts, f"{found.matched} of {found.own} rows")
-    known = bench.checkpoints.read(ROWS)
+    place.note("alignment begins", f"attempt {place.facts['attempt']}, {len(ids)} own rows")
+    found = align(party, ids, least=place.least_rows, group=place.job.table_parties)
+    place.note("aligned", f"{found.matched} of {found.own} rows")
+    known = kept.read(ROWS)
     if known is not None and known != found.rows.tobytes():
         # What earlier runs opened was about those rows; over others it would tell the difference.
         raise InputError(
             "the common rows are not those of an earlier run of this job: a table has changed at "
             "some party; submit the job again"
         )
-    bench.checkpoints.write(ROWS, found.rows.tobytes())
-    if bench.job.bare_dealer is not None:
-        party.tell(bench.job.bare_dealer, {"rows": found.matched}, COMMON)
+    kept.write(ROWS, found.rows.tobytes())
+    if place.job.bare_dealer is not None:
+        party.tell(place.job.bare_dealer, {"rows": found.matched}, COMMON)
 
 
-def _hear_rows(bench: Bench) -> None:
-    """At a dealer without data: how many rows the others have in common, by all of them."""
-    me = bench.home.me
-    party = _party(bench, Table(me, (), np.zeros((0, 0))), None, "align", "")
+def _hear_rows(run: PartyRun, kept: Checkpoints) -> None:
+    """At a dealer without data: hear from all others how many rows they have in common."""
+    place = run.place
+    party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
     said = {}
     # One wait for all of the others' waits; whoever is lost meanwhile still ends it.
     with party.clock.stage("alignment of the others"), party.waiting(10 * party.deadline):
-        for name in bench.job.table_parties:
+        for name in place.job.table_parties:
             told: Any = party.hear(name, COMMON)
             said[name] = told.get("rows") if isinstance(told, dict) else None
     rows = said[party.leader]
     if type(rows) is not int or rows < 1 or set(said.values()) != {rows}:
         words = ", ".join(f"{name} says {number!r:.20}" for name, number in said.items())
         raise AgreementError(
-            f"{me}: the others must agree on the number of their common rows: {words}"
+            f"{place.me}: the others must agree on the number of their common rows: {words}"
         )
-    bench.home.note("aligned", bench.record.facts, f"{rows} rows of the others")
-    bench.checkpoints.write(ROWS, rows.to_bytes(8, "big"))
+    place.note("aligned", f"{rows} rows of the others")
+    kept.write(ROWS, rows.to_bytes(8, "big"))
 
 
-def _party(bench: Bench, table: Table, labels: Labels | None, step: str, settings: str) -> Party:
-    job = bench.job
+def _prepare(run: PartyRun, rows: Array | None) -> Columns:
+    with run.reporter.stage("prepare"):
+        return prepare(run.place, rows)
+
+
+def prepare(place: Workplace, rows: Array | None = None) -> Columns:
+    """Read a party's table and turn it into numbers: these rows, or all of them as they come."""
+    used, job = place.table, place.job
+    if used is None:
+        return _columns_of_dealer(place, rows)
+    preparation, prepared = learn_preparation(
+        used.source,
+        used.columns,
+        rows=rows,
+        missing=used.missing,
+        categories=used.categories,
+    )
+    settings = job.algorithm_settings()
+    if algorithm_named(job.algorithm).exposure(settings).private:
+        _check_private(place.me, used.columns, prepared.table)
+    labels = _labels(place, used.source, rows)
+    # Columns and labels were read after the ids, by hours where others were waited for: another
+    # table would give these people the rows of others. Nothing of the columns has left so far.
+    place.check_table(used.source)
+    return Columns(prepared.table, labels, preparation, _test_table(place, preparation))
+
+
+def _columns_of_dealer(place: Workplace, rows: Array | None) -> Columns:
+    """The part of a dealer without data: no columns, as many rows as the others have in common."""
+    count = place.job.parties[place.me].rows if rows is None else len(rows)
+    if count is None:
+        raise InputError.of(
+            f"rows of {place.me}", "given where no service tells it: those of the others", None
+        )
+    nothing = Preparation(place.me, "refuse", ())
+    return Columns(Table(place.me, (), np.empty((count, 0))), None, nothing)
+
+
+def _check_private(me: str, columns: tuple[str, ...], table: Table) -> None:
+    """With differential privacy columns must be as they came, whatever other rows hold.
+
+    Which categories there are would be told by the columns that are made of them.
+    """
+    if table.columns != columns:
+        raise InputError(
+            f"columns of {me} must be numbers, without missing cells, in a job with differential "
+            "privacy"
+        )
+
+
+def _labels(place: Workplace, source: Source, rows: Array | None) -> Labels | None:
+    label = place.job.parties[place.me].label
+    if label is None:
+        return None
+    regression = place.job.algorithm_settings().regression
+    targets = read_targets(source, label, rows, regression=regression)
+    return Labels(targets, np.ones(len(targets)))
+
+
+def _test_table(place: Workplace, preparation: Preparation) -> Table | None:
+    """The rows to predict after training, prepared as the training rows were."""
+    if place.test is None:
+        return None
+    if not set(preparation.names) <= set(place.test.columns):
+        raise InputError.of(
+            f"test of {place.me}",
+            f"a table with the columns {list(preparation.names)}",
+            list(place.test.columns),
+        )
+    return preparation.apply(place.test).table
+
+
+def _learn(run: PartyRun, columns: Columns) -> Any:
+    """Run the job's program; its shard goes into the store."""
+    place = run.place
+    algorithm, settings = algorithm_named(place.job.algorithm), place.job.algorithm_settings()
+
+    def save_early(shard: Any) -> None:
+        # A run that is resumed stores nothing early: a stored shard says that the job is done.
+        if place.checkpoints is None:
+            _publish(run, columns, shard)
+
+    party = _party(run, columns.table, columns.labels, "train", save_early)
+    shard = algorithm.train(party, settings, place.budget, place.facts["job"])
+    _publish(run, columns, shard)
+    return shard
+
+
+def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
+    """Store the shard, in place of those that earlier runs of this job have stored."""
+    place = run.place
+    if place.models is None:
+        return
+    earlier = place.models.of_job(place.facts["job"])
+    place.models.save(
+        place.model,
+        shard,
+        algorithm_named(place.job.algorithm),
+        preparation=columns.preparation,
+        account=Account.of(place.me, run.steps),
+        facts={**place.facts, "rows": columns.table.rows, "algorithm": place.job.algorithm},
+    )
+    for one in earlier:
+        place.models.delete(one.name, one.version)
+
+
+def _predict(run: PartyRun, shard: Any, test: Table) -> None:
+    """Predict the test rows; the first label party keeps the values."""
+    algorithm = algorithm_named(run.place.job.algorithm)
+    values = algorithm.predict(_party(run, test, None, "predict"), shard)
+    if values is not None:
+        run.place.write_predictions(values)
+
+
+def _party(
+    run: PartyRun,
+    table: Table,
+    labels: Labels | None,
+    step: str,
+    save_shard: Callable[[Any], None] = lambda shard: None,
+) -> Party:
+    """This party in one step of the run."""
+    place, job = run.place, run.place.job
     party = Party(
-        bench.mesh,
+        run.mesh,
         table,
         label_parties=job.label_parties,
         labels=labels,
-        secret=_secret(bench),
-        job=f"{bench.record.digest}/{bench.record.attempt}/{step}",
-        settings_digest=settings,
+        secret=place.secret,
+        job=f"{place.run}/{step}",
+        settings_digest="" if step == "align" else digest(job.algorithm_settings()),
         version=__version__,
         masking=job.masking,
         shape=job.shape,
-        observer=bench.reporter,
-        checkpoints=bench.checkpoints,
+        observer=run.reporter,
+        save_shard=save_shard,
+        checkpoints=place.checkpoints,
+        prepared=run.prepared,
     )
-    bench.ledgers.append(party.ledger)
+    run.steps.append(party)
     return party
 
 
-def _secret(bench: Bench) -> bytes:
-    """This party's 32 bytes of the job, the same in all its runs."""
-    return bench.checkpoints.secret(lambda: bench.job.secret(bench.home.me))
+def _note_sent(run: PartyRun) -> None:
+    run.place.note_sent([step.ledger for step in run.steps])
 
 
-def _labels(bench: Bench, source: Source, rows: Any) -> Labels | None:
-    label = bench.job.parties[bench.home.me].label
-    if label is None:
-        return None
-    regression = bench.job.algorithm_settings().regression
-    targets = read_targets(source, label, rows, regression=regression)
-    return Labels(targets, np.ones(len(targets)))
+def _own_words(error: BaseException) -> str:
+    """The error in a line, for the owner of this party."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    kind, words = type(error).__name__, " ".join(str(error).split())
+    return words if isinstance(error, VertikalError) else f"{kind}: {words}"

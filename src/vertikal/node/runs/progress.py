@@ -35,10 +35,14 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.seconds * (self.total - self.done) / self.done
 
 
+Tell = Callable[[Progress], None]
+"""Called with a party's progress, from any thread, several times a second."""
+
+
 class ProgressReporter:
     """Follows one party's stages; `report` may be called from any thread at any time."""
 
-    def __init__(self, mesh: Mesh, tell: Callable[[Progress], None], every: float = 0.25) -> None:
+    def __init__(self, mesh: Mesh, tell: Tell, every: float = 0.25) -> None:
         self._mesh = mesh
         self._tell = tell
         self._every = every

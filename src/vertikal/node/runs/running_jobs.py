@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from vertikal.errors import (
     AgreementError,
@@ -16,19 +14,13 @@ from vertikal.errors import (
     PeerStopped,
     WireError,
 )
-from vertikal.files import disk_error, is_full, private_folder
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
-from vertikal.node.peer_message import peer_message
-from vertikal.node.runs.checkpoints import Checkpoints
 from vertikal.node.runs.memory import release_memory
 from vertikal.node.runs.progress import Progress, ProgressReporter
 from vertikal.node.storage.party_home import PartyHome
 
-CHECKPOINTS = "checkpoints"
-FAREWELL = 5.0
-"""Seconds that a party takes to tell the others why its run has ended."""
 PATIENCE = 30.0
 """Seconds after which a broken link ends a run; shorter if the job's timeout is."""
 
@@ -81,9 +73,9 @@ class Run:
         self._ended(self, error)
 
     def _take_part(self) -> None:
-        # Imported here: a service is ready before the libraries of the programs are.
-        from vertikal.compute.threads import one_blas_thread
-        from vertikal.node.runs.party_run import Bench, run
+        # Imported here: a service is ready before the libraries of the algorithms are.
+        from vertikal.node.runs.party_run import PartyRun, run_party
+        from vertikal.node.runs.workplaces import ServiceWorkplace
 
         home, record = self._home, self.record
         job = record.proposal.job
@@ -100,30 +92,7 @@ class Run:
             words = self._words
         if words:
             mesh.abandon(words)
-        reporter = _Watched(mesh, self)
-        try:
-            checkpoints = checkpoints_of(home, record)
-            bench = Bench(home, record, mesh, reporter, checkpoints)
-            try:
-                with one_blas_thread():
-                    run(bench)
-            except BaseException:
-                # A full disk is met here again, and must not hide where it was met first.
-                with suppress(DiskFull):
-                    home.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
-                raise
-            home.note_ledgers(f"job {record.number}", record.digest, bench.ledgers)
-        except BaseException as caught:
-            error = caught
-            if isinstance(caught, OSError) and is_full(caught):
-                error = disk_error(Path(caught.filename or home.store), caught)
-            mesh.fail(peer_message(home.me, error))
-            mesh.stop(FAREWELL)
-            reporter.close(" ".join(str(error).split()))
-            raise error from None
-        mesh.close()
-        reporter.close("done")
-        mesh.stop()
+        run_party(PartyRun(ServiceWorkplace(home, record), mesh, _Watched(mesh, self)))
 
     def check(self) -> None:
         """PeerStopped if the run was broken off: local work asks this at every step."""
@@ -148,16 +117,6 @@ class _Watched(ProgressReporter):
     def advance(self, party: str, stage: str, amount: int, note: str) -> None:
         self._run_of.check()
         super().advance(party, stage, amount, note)
-
-
-def checkpoints_of(home: PartyHome, record: Record) -> Checkpoints:
-    """What this party keeps of a job between its runs."""
-    return Checkpoints(private_folder(home.store / CHECKPOINTS) / record.digest[:16])
-
-
-def all_checkpoints(home: PartyHome) -> list[Checkpoints]:
-    """What this party keeps of all jobs."""
-    return [Checkpoints(path) for path in (home.store / CHECKPOINTS).glob("*")]
 
 
 def is_passing(error: BaseException) -> bool:

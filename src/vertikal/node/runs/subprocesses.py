@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -21,10 +21,9 @@ import msgspec
 
 from vertikal.errors import DeadlineExceeded, MeshError, PeerStopped
 from vertikal.mesh.party_threads import is_fatal
-from vertikal.node.runs.progress import Progress
+from vertikal.node.runs.progress import Progress, Tell
 from vertikal.records import from_json
 
-Tell = Callable[[Progress], None]
 GRACE = 8.0
 """Seconds that processes have to end after one has failed, or after an interruption."""
 

@@ -1,0 +1,235 @@
+"""Where a run of one party finds its table and leaves its model: at a service, or in folders.
+
+The stages of `party_run` are the same for both. A service has a store of its own, an audit log, a
+policy, and the record of an approved job; its rows are matched with those of others by ids, and
+checkpoints let a broken-off job be resumed. `vertikal run` has files beside the job, whose rows are
+the same people in the same order at all parties, and a folder for what comes out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.data.sources import Source, open_source
+from vertikal.errors import InputError, PartyUnknown
+from vertikal.files import write_whole
+from vertikal.node.approval.differencing import check_difference
+from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.offers import open_table, table_digest
+from vertikal.node.approval.policy import offered
+from vertikal.node.config.job_file import Job
+from vertikal.node.models.job_models import JobModels
+from vertikal.node.models.store import ModelStore
+from vertikal.node.runs.checkpoints import Checkpoints, checkpoints_of
+from vertikal.node.storage.party_home import PartyHome
+from vertikal.privacy.budget import BudgetFile
+from vertikal.privacy.ledger import Ledger
+
+Array = npt.NDArray[Any]
+
+PREDICTIONS = "predictions.csv"
+
+
+@dataclass(frozen=True)
+class UsedTable:
+    """A party's table, and what a job uses of it."""
+
+    source: Source
+    columns: tuple[str, ...]
+    missing: str = "refuse"
+    categories: tuple[str, ...] = ()
+
+
+class Workplace:
+    """One party's part in one run of a job; what is not said otherwise is that of a plain folder.
+
+    ``run`` names the run and is the same at all parties. ``model`` is the name of what is trained;
+    ``facts`` are stored with it, and the fact ``job`` says which job trained it. ``folder`` is the
+    one that is written to.
+    """
+
+    checkpoints: Checkpoints | None = None
+    """Memory of earlier runs of the job, for a party whose rows are matched with others by ids.
+
+    Without it rows are taken as they come, and nothing is resumed.
+    """
+    least_rows = 1
+    """Fewest common rows with which this party takes part, where ids are matched."""
+    finished = False
+    """This party has trained the job before and given up its checkpoints."""
+    budget: BudgetFile | None = None
+    """File that jobs with differential privacy are charged to."""
+    test: Source | None = None
+    """Table of other people, whose values are predicted after training."""
+
+    def __init__(
+        self, me: str, job: Job, *, run: str, model: str, folder: Path, facts: dict[str, Any]
+    ) -> None:
+        if me not in job.parties:
+            raise PartyUnknown(f"{me!r} is not a party of this job; those are {job.names}")
+        self.me = me
+        self.job = job
+        self.run = run
+        self.model = model
+        self.folder = folder
+        self.facts = facts
+
+    @property
+    def table(self) -> UsedTable | None:
+        """The party's table; None at a dealer without data."""
+        raise NotImplementedError
+
+    @property
+    def models(self) -> ModelStore | None:
+        """The store for this party's shard; None if nothing is to be kept."""
+        raise NotImplementedError
+
+    @cached_property
+    def secret(self) -> bytes:
+        """This party's 32 bytes of the job: the same in all of its runs if it keeps checkpoints."""
+        if self.checkpoints is None:
+            return self.job.secret(self.me)
+        return self.checkpoints.secret(lambda: self.job.secret(self.me))
+
+    def check_table(self, source: Source, ids: list[Any] | None = None) -> None:
+        """Raise InputError if the table is not the approved one; add its ids to ``ids``."""
+
+    def check_rows(self, ids: Iterable[bytes]) -> None:
+        """Raise InputError if this party's policy forbids a model of just these common rows."""
+
+    def note(self, event: str, words: str) -> None:
+        """Write an event to the party's log, if it keeps one."""
+
+    def note_sent(self, ledgers: list[Ledger]) -> None:
+        """Write to the party's log what left it."""
+
+    def write_predictions(self, values: Array) -> None:
+        """Keep f of the rows of `test`."""
+
+
+class ServiceWorkplace(Workplace):
+    """A service's own table and store, and the record of a job that its owner approved."""
+
+    def __init__(self, home: PartyHome, record: Record) -> None:
+        super().__init__(
+            home.me,
+            record.proposal.job,
+            run=f"{record.digest}/{record.attempt}",
+            model=record.proposal.name,
+            folder=home.store,
+            facts={"job": record.digest, "attempt": record.attempt},
+        )
+        self.record = record
+        self.least_rows = home.policy.least_rows
+        self.finished = record.done
+        self._home = home
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:  # type: ignore[override]
+        return checkpoints_of(self._home.store, self.record.digest)
+
+    @property
+    def budget(self) -> BudgetFile | None:  # type: ignore[override]
+        return self._home.budget
+
+    @cached_property
+    def table(self) -> UsedTable | None:
+        proposal = self.record.proposal
+        if self.job.parties[self.me].table is None:
+            return None
+        offer = offered(self._home.file, proposal)[0]
+        source = open_table(self._home, proposal)
+        return UsedTable(source, tuple(self.record.columns), offer.missing, offer.categories)
+
+    @cached_property
+    def models(self) -> ModelStore:
+        return JobModels(self._home)
+
+    def check_table(self, source: Source, ids: list[Any] | None = None) -> None:
+        if table_digest(self._home, self.record.proposal, source, ids) != self.record.table:
+            raise InputError(
+                f"table {self.job.parties[self.me].table!r} has changed since {self.me} approved; "
+                "submit the job again, so that it is approved for what the table holds now"
+            )
+
+    def check_rows(self, ids: Iterable[bytes]) -> None:
+        check_difference(self._home, self.record, ids)
+
+    def note(self, event: str, words: str) -> None:
+        self._home.note(event, self.record.facts, words)
+
+    def note_sent(self, ledgers: list[Ledger]) -> None:
+        self._home.note_ledgers(f"job {self.record.number}", self.record.digest, ledgers)
+
+
+class FolderWorkplace(Workplace):
+    """Files beside the job, and a folder ``out`` for the model, if there is one.
+
+    The model lies in ``out/NAME/models``, NAME being the party, under the name of the job's file;
+    predictions go to ``out/predictions.csv``.
+    """
+
+    def __init__(self, me: str, job: Job, path: Path, out: Path | None = None) -> None:
+        super().__init__(
+            me,
+            job,
+            run=job.digest,
+            model=model_name(path),
+            folder=out or path.parent,
+            facts={"job": job.digest},
+        )
+        self._tables = path.parent
+        self._out = out
+
+    @cached_property
+    def table(self) -> UsedTable | None:
+        part = self.job.parties[self.me]
+        if part.table is None:
+            return None
+        source = open_source(self.me, part.table, folder=self._tables)
+        features = tuple(name for name in source.columns if name != part.label)
+        columns = features if part.columns is None else part.columns
+        unknown = [name for name in columns if name not in features]
+        if unknown:
+            raise InputError.of(f"columns of {self.me}", f"some of {list(features)}", unknown[0])
+        if not columns:
+            raise InputError.of(f"table of {self.me}", "at least one column of features", "none")
+        return UsedTable(source, columns)
+
+    @cached_property
+    def test(self) -> Source | None:  # type: ignore[override]
+        part = self.job.parties[self.me]
+        if part.test is None:
+            return None
+        return open_source(self.me, part.test, folder=self._tables)
+
+    @cached_property
+    def models(self) -> ModelStore | None:
+        return None if self._out is None else models_in(self._out, self.me)
+
+    def write_predictions(self, values: Array) -> None:
+        if self._out is not None:
+            text = io.StringIO()
+            np.savetxt(text, values, "%.17g", ",", header="value", comments="")
+            write_whole(self._out / PREDICTIONS, text.getvalue().encode())
+
+
+def models_in(out: Path, party: str) -> ModelStore:
+    """The model store of one party in the folder that `vertikal run` was given."""
+    if Path(party).name != party or party in (".", ".."):
+        raise InputError.of("name of a party", "one that a folder can have", party)
+    return ModelStore(out / party / "models")
+
+
+def model_name(path: Path) -> str:
+    """The name of the model that the job in this file trains: that of the file, made plain."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-")[:64] or "model"
