@@ -83,9 +83,9 @@ def cut(monkeypatch, *calls):
 
 def forgetful(monkeypatch):
     """A lender whose answers do not come to its disk."""
-    real = Checkpoints.noted
+    real = Checkpoints.entries
     monkeypatch.setattr(
-        Checkpoints, "noted", lambda self, name: [] if name == "answers" else real(self, name)
+        Checkpoints, "entries", lambda self, name: [] if name == "answers" else real(self, name)
     )
 
 
@@ -257,11 +257,11 @@ def test_shards_of_two_runs_are_no_model(world, monkeypatch):
     real, failing = ModelStore.save, {"shop": 1, "bank": 2}
     saves = Counter()
 
-    def save(self, name, shard, **options):
+    def save(self, name, shard, algorithm, **options):
         saves[shard.party] += 1
         if saves[shard.party] == failing.get(shard.party):
             raise PeerStopped(f"{shard.party}: lost in the midst of it")
-        return real(self, name, shard, **options)
+        return real(self, name, shard, algorithm, **options)
 
     monkeypatch.setattr(ModelStore, "save", save)
     digest = world.submit().digest

@@ -75,11 +75,11 @@ def test_a_model_that_finds_no_room(world, disk, monkeypatch, who, late):
     before = shards(world)
     real = ModelStore.save
 
-    def save(self, name, shard, **options):
+    def save(self, name, shard, algorithm, **options):
         # Full from the model on; late, it is only noticed when its last file is to be synced.
         disk.late = late
         disk.full = f"{who}/store" if shard.party == who else disk.full
-        return real(self, name, shard, **options)
+        return real(self, name, shard, algorithm, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(ModelStore, "save", save)
@@ -192,7 +192,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
 
 def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
     """What is no file of the store's own functions is no defect of the program either."""
-    real, met = Checkpoints.finished, []
+    real, met = Checkpoints.saved_blocks, []
 
     def finished(self, name):
         if not met:
@@ -200,7 +200,7 @@ def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/else")
         return real(self, name)
 
-    monkeypatch.setattr(Checkpoints, "finished", finished)
+    monkeypatch.setattr(Checkpoints, "saved_blocks", finished)
     digest = world.submit().digest
     world.wait("lender", digest, lambda one: "'/somewhere/else' was not" in one.words, "says it")
     world.done(digest)
