@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from vertikal import ADMMClassifier, ADMMRegressor
 from vertikal.errors import BudgetSpent, InputError
 from vertikal.privacy.budget import BudgetFile
+from vertikal.secure import lattice_gaussian
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(300, 6))
@@ -241,10 +242,8 @@ def test_private_training_with_weights_learns_what_counts():
 
 
 def test_private_training_on_sparse_columns_is_that_on_dense_ones(monkeypatch):
-    from vertikal.party.party import Party
-
     monkeypatch.setattr(
-        Party, "gaussian_noise", staticmethod(lambda width, shape: np.zeros(shape, np.int64))
+        lattice_gaussian, "fresh_noise", lambda width, shape: np.zeros(shape, np.int64)
     )
     model = ADMMClassifier(2, privacy=PRIVATE, max_iter=3, alpha=1e-2)
     dense = model.fit(X, Y).decision_function(X)

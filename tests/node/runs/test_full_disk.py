@@ -194,7 +194,7 @@ def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
     """What is no file of the store's own functions is no defect of the program either."""
     real, met = Checkpoints.saved_blocks, []
 
-    def finished(self, name):
+    def saved_blocks(self, name):
         if not met:
             met.append(1)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/else")
