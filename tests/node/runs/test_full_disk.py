@@ -200,7 +200,7 @@ def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/else")
         return real(self, name)
 
-    monkeypatch.setattr(Checkpoints, "saved_blocks", finished)
+    monkeypatch.setattr(Checkpoints, "saved_blocks", saved_blocks)
     digest = world.submit().digest
     world.wait("lender", digest, lambda one: "'/somewhere/else' was not" in one.words, "says it")
     world.done(digest)
