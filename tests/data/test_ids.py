@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertikal.data.ids import RULE, normalise, survey
+from vertikal.data.ids import RULE, normalise, write_ids
 from vertikal.errors import InputError
 
 
@@ -32,8 +32,8 @@ from vertikal.errors import InputError
     ],
 )
 def test_the_rule(one, other, same):
-    (first,), _ = survey([one])
-    (second,), _ = survey([other])
+    (first,), _ = write_ids([one])
+    (second,), _ = write_ids([other])
     assert (first == second) == same
     assert "case kept" in RULE
 
@@ -61,7 +61,7 @@ def test_any_kind_of_column(column):
 
 @given(st.lists(st.integers() | st.none() | st.text(max_size=3), max_size=30))
 def test_counts_add_up(column):
-    values, report = survey(column)
+    values, report = write_ids(column)
     assert report.rows == len(column) == len(values)
     assert report.missing + sum(report.kinds.values()) == report.rows
     present = [value for value in values if value]

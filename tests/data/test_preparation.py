@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from vertikal.data import sources
+from vertikal.data.column_survey import MOST_CATEGORIES
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import open_source
-from vertikal.data.survey import MOST_CATEGORIES
 from vertikal.errors import InputError
 
 N = 240

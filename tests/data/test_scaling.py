@@ -1,4 +1,4 @@
-"""Scaling against the plain formulas, and columns that are refused."""
+"""Scaling against the plain formulas."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import pytest
 from scipy import sparse
 
 from vertikal.data import scaling
-from vertikal.data.scaling import check_columns, learn_scaling
+from vertikal.data.scaling import learn_scaling
 from vertikal.data.tables import Table
-from vertikal.errors import InputError
 
 
 def table_of(values, form=np.asarray):
@@ -56,46 +55,3 @@ def test_a_sparse_column_without_spread_keeps_its_unit(scale, value, rows):
     _, factor = learn_scaling(table_of(values, sparse.csr_array), scale).arrays()
     expected = 1 / value if scale == "max" and value else 1.0
     assert factor[0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("height", [2, 4096])
-@pytest.mark.parametrize(
-    ("cells", "word"),
-    [
-        ([np.nan], r"NaN \(a missing value\)"),
-        ([np.inf], "infinity"),
-        ([-np.inf], "infinity"),
-        ([np.inf, -np.inf], "infinity"),
-        ([np.inf, np.nan], r"NaN \(a missing value\)"),
-    ],
-)
-def test_cells_that_are_not_finite(monkeypatch, form, height, cells, word):
-    monkeypatch.setattr(scaling, "_HEIGHT", height)
-    values = np.random.default_rng(0).normal(size=(9, 3))
-    values[4 : 4 + len(cells), 1] = cells
-    pattern = (
-        rf"^columns: column 'c1' of party 'shop' must hold finite numbers, got {word}; fill in .*$"
-    )
-    with pytest.raises(InputError, match=pattern) as caught:
-        check_columns(table_of(values, form), varying=True)
-    assert "\n" not in str(caught.value)
-
-
-def test_large_but_finite_cells_pass():
-    values = np.array([[1.5e308, 1.0], [1.7e308, 2.0]])
-    check_columns(table_of(values), varying=True)
-
-
-def test_a_constant_column_is_refused_when_training_and_taken_when_predicting():
-    values = np.column_stack([np.arange(5.0), np.full(5, 2.5)])
-    pattern = r"^columns: column 'c1' of party 'shop' must vary, got a constant \(2.5 in .*drop"
-    with pytest.raises(InputError, match=pattern):
-        check_columns(table_of(values), varying=True)
-    check_columns(table_of(values), varying=False)
-    check_columns(table_of(values, sparse.csr_array), varying=True)
-
-
-def test_a_column_that_varies_over_blocks_only_is_no_constant(monkeypatch):
-    monkeypatch.setattr(scaling, "_HEIGHT", 3)
-    check_columns(table_of(np.repeat([[1.0], [2.0]], 3, axis=0)), varying=True)

@@ -25,7 +25,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
 from vertikal.compute.threads import one_blas_thread
-from vertikal.data.scaling import SCALES, Scaling, check_columns, learn_scaling
+from vertikal.data.column_checks import check_columns
+from vertikal.data.scaling import SCALES, Scaling, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median

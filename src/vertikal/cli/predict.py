@@ -82,14 +82,14 @@ _STATUSES = ("ok", "degraded", "unknown")
 
 def read_ids(path: Path, column: str | None) -> list[str]:
     """Read the ids in one column of a file, in their written form; an id may stand there twice."""
-    from vertikal.data.ids import survey
+    from vertikal.data.ids import write_ids
     from vertikal.data.sources import open_source
 
     source = open_source("ids", path)
     if column is not None and column not in source.columns:
         raise InputError.of("--column", f"one of {list(source.columns)}", column)
     blocks = source.blocks([column or source.columns[0]])
-    values, report = survey([cell for block in blocks for cell in block.column(0).to_pylist()])
+    values, report = write_ids([cell for block in blocks for cell in block.column(0).to_pylist()])
     problems = replace(report, repeated=0).problems()
     if problems:
         raise InputError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.data.formats import arrow
+from vertikal.data.file_formats import arrow
 
 Array = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from vertikal.data.formats import Opened, arrow
+from vertikal.data.file_formats import Opened, arrow
 from vertikal.errors import InputError
 
 ADBC = "adbc_driver_postgresql"

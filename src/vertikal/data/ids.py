@@ -76,7 +76,7 @@ class Ids:
 
 def normalise(party: str, column: Iterable[Any]) -> Ids:
     """The ids of ``party`` by the rule above; InputError with counts if the rule cannot hold."""
-    values, report = survey(column)
+    values, report = write_ids(column)
     problems = report.problems()
     if problems:
         raise InputError(
@@ -86,7 +86,7 @@ def normalise(party: str, column: Iterable[Any]) -> Ids:
     return Ids(party, tuple(values), report)
 
 
-def survey(column: Iterable[Any]) -> tuple[list[bytes], IdReport]:
+def write_ids(column: Iterable[Any]) -> tuple[list[bytes], IdReport]:
     """The written form of every id (empty where it has none), and the counts."""
     kinds: Counter[str] = Counter()
     values = []

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.cells import TEXT, kind_of, numbers, parsed, texts
-from vertikal.data.formats import arrow
+from vertikal.data.file_formats import arrow
 from vertikal.data.sources import Source
 from vertikal.errors import InputError
 

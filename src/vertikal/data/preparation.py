@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, places_of, texts
+from vertikal.data.column_survey import ColumnSurvey, is_numbering
 from vertikal.data.row_choice import RowChoice
 from vertikal.data.scaling import SCALES, Scaling, learn_scaling
 from vertikal.data.sources import Source
-from vertikal.data.survey import Survey, is_numbering
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 
@@ -221,8 +221,8 @@ def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:
 
 def _survey(
     source: Source, columns: Sequence[str], rows: Array | None, categories: set[str]
-) -> list[Survey]:
-    surveys = [Survey(name, name in categories) for name in columns]
+) -> list[ColumnSurvey]:
+    surveys = [ColumnSurvey(name, name in categories) for name in columns]
     blocks = RowChoice(rows)
     for batch in source.blocks(columns):
         chosen, _ = blocks.take(batch)
@@ -234,7 +234,7 @@ def _survey(
     return surveys
 
 
-def _plan(survey: Survey, missing: str) -> ColumnPlan:
+def _plan(survey: ColumnSurvey, missing: str) -> ColumnPlan:
     indicator = missing == "indicator" and survey.missing > 0
     if survey.is_numbers:
         return ColumnPlan(survey.name, "number", survey.mean, (), indicator)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from vertikal.data.column_checks import column_bounds
 from vertikal.data.tables import Block, Table
-from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
 
@@ -33,31 +33,6 @@ class Scaling(msgspec.Struct, frozen=True):
         return np.array(self.centre), np.array(self.factor)
 
 
-def check_columns(table: Table, *, varying: bool) -> None:
-    """Refuse NaN and infinite cells and, if ``varying``, dense columns that are constant.
-
-    A sparse column may be empty, as words in a sample of texts are.
-    """
-    check_bounds(table, *column_bounds(table.raw(slice(None))), varying=varying)
-
-
-def column_bounds(values: Block) -> tuple[Array, Array]:
-    """The smallest and largest cell of each column; NaN where a column has one."""
-    return _bounds(values)
-
-
-def check_bounds(table: Table, lowest: Array, highest: Array, *, varying: bool) -> None:
-    """As `check_columns`, where the bounds of the columns are known already."""
-    _check_finite(table, lowest, highest)
-    constant = lowest == highest
-    if varying and constant.any() and not table.is_sparse:
-        column = int(np.argmax(constant))
-        raise InputError(
-            f"columns: {table.title(column)} must vary, got a constant "
-            f"({lowest[column]:g} in each row), which adds nothing to a kernel: drop it"
-        )
-
-
 def learn_scaling(table: Table, scale: str | None) -> Scaling:
     """The scaling of this name for the table's columns; None leaves them as they are.
 
@@ -73,7 +48,7 @@ def learn_scaling(table: Table, scale: str | None) -> Scaling:
     shift = _means(table.block(slice(0, _HEIGHT)))
     for span in table.spans(_HEIGHT):
         block = table.block(span)
-        low, high = _bounds(block)
+        low, high = column_bounds(block)
         lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
         total += _sums(block, shift, lambda x: x)
         squares += _sums(block, shift, np.square)
@@ -88,26 +63,6 @@ def learn_scaling(table: Table, scale: str | None) -> Scaling:
     varies = (spread > 0) & ((lowest < highest) | (scale == "max"))
     factor = np.divide(1.0, spread, out=one, where=varies)
     return Scaling(centre.tolist(), factor.tolist())
-
-
-def _check_finite(table: Table, low: Array, high: Array) -> None:
-    finite = np.isfinite(low) & np.isfinite(high)
-    if not finite.all():
-        column = int(np.argmin(finite))
-        missing = np.isnan(low[column]) or np.isnan(high[column])
-        what = "NaN (a missing value)" if missing else "infinity"
-        raise InputError(
-            f"columns: {table.title(column)} must hold finite numbers, got {what}; fill in or "
-            "drop such rows first, for instance with sklearn.impute.SimpleImputer (input contains "
-            "NaN or infinity)"
-        )
-
-
-def _bounds(block: Block) -> tuple[Array, Array]:
-    if sparse.issparse(block):
-        low, high = block.min(axis=0), block.max(axis=0)
-        return np.asarray(low.todense()).ravel(), np.asarray(high.todense()).ravel()
-    return block.min(axis=0), block.max(axis=0)
 
 
 def _means(block: Block) -> Array:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertikal.data import databases, formats
-from vertikal.data.content import ContentDigest
+from vertikal.data import databases, file_formats
+from vertikal.data.content_digest import ContentDigest
 from vertikal.data.ids import Ids, normalise
 from vertikal.errors import InputError
 
@@ -92,7 +92,7 @@ def open_source(
         title, batches, columns = _named(party, str(location), id, query, folder)
     elif hasattr(location, "__arrow_c_stream__"):
         title = type(location).__name__
-        batches, columns = formats.arrow_object(location)
+        batches, columns = file_formats.arrow_object(location)
     else:
         raise InputError.of(
             f"table of {party}", "a file, a database or an Arrow object", type(location).__name__
@@ -118,8 +118,8 @@ def _named(
         )
     path = folder / location
     suffix = path.suffix.lower()
-    if suffix not in formats.SUFFIXES:
+    if suffix not in file_formats.SUFFIXES:
         raise InputError.of(
-            f"table of {party}", f"a file that ends in {list(formats.SUFFIXES)}", path.name
+            f"table of {party}", f"a file that ends in {list(file_formats.SUFFIXES)}", path.name
         )
-    return repr(path.name), *formats.SUFFIXES[suffix](party, path, HEIGHT)
+    return repr(path.name), *file_formats.SUFFIXES[suffix](party, path, HEIGHT)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from vertikal.data.scaling import check_bounds, column_bounds
+from vertikal.data.column_checks import check_bounds, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.columns import assign_columns, cut, refuse_text

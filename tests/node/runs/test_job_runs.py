@@ -11,7 +11,7 @@ from tests.node.alone import alone, kept, proposal
 from tests.organisations import NAMES, lay_out, write_job
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.node.config.job_file import Job
-from vertikal.node.runs.running_jobs import Run
+from vertikal.node.runs.run_thread import RunThread
 from vertikal.solvers import lbfgs
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -58,7 +58,7 @@ def test_a_run_that_cannot_be_started_is_not_running(tmp_path, monkeypatch):
     def start(self):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Run, "start", start)
+    monkeypatch.setattr(RunThread, "start", start)
     with alone(tmp_path) as (service, said):
         record = kept(service, proposal(tmp_path))
         record.attempt = 1

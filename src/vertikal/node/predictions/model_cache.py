@@ -11,8 +11,8 @@ import numpy as np
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.cells import TEXT, kind_of, numbers, texts
-from vertikal.data.formats import arrow
-from vertikal.data.ids import normalise, survey
+from vertikal.data.file_formats import arrow
+from vertikal.data.ids import normalise, write_ids
 from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source, open_source
 from vertikal.data.tables import Table
@@ -71,11 +71,11 @@ class Rows:
 
     def known(self, ids: tuple[str, ...]) -> Any:
         """Which of these ids are there, with all cells that the model needs: (ids,) bool."""
-        return np.array([one in self.places for one in survey(ids)[0]], bool)
+        return np.array([one in self.places for one in write_ids(ids)[0]], bool)
 
     def table(self, model: Model, ids: tuple[str, ...]) -> Table:
         """The rows of these ids as the model wants them; training means for those unknown."""
-        places = np.array([self.places.get(one, -1) for one in survey(ids)[0]], np.int64)
+        places = np.array([self.places.get(one, -1) for one in write_ids(ids)[0]], np.int64)
         there = places >= 0
         values = model.preparation.blank(len(ids)).block(slice(None))
         if there.any():

@@ -10,7 +10,7 @@ from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoints import all_checkpoints
-from vertikal.node.runs.running_jobs import Run, is_passing
+from vertikal.node.runs.run_thread import RunThread, is_passing
 from vertikal.node.storage.party_home import PartyHome
 
 STOPPING = 10.0
@@ -36,13 +36,13 @@ class JobRuns:
         """Ends a job for all parties: its record, the reason that they read, the owner's."""
         self._say = say
         self._wake = wake
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, RunThread] = {}
         self._stopped = False
 
     def is_running(self, digest: str) -> bool:
         return digest in self._runs
 
-    def run_of(self, record: Record) -> Run | None:
+    def run_of(self, record: Record) -> RunThread | None:
         """The run of a job that is under way here."""
         return self._runs.get(record.digest)
 
@@ -50,7 +50,7 @@ class JobRuns:
         """Begin the attempt that the record names, in a thread of its own."""
         self._home.note("run begins", record.facts, f"attempt {record.attempt}")
         self._say(f"job {record.number}: run {record.attempt} begins")
-        run = Run(self._home, self._links, record, self._ended)
+        run = RunThread(self._home, self._links, record, self._ended)
         self._runs[record.digest] = run
         try:
             run.start()
@@ -90,7 +90,7 @@ class JobRuns:
                 if not any(one.startswith(kept.folder.name) for one in (*open_jobs, *self._runs)):
                     kept.clear()
 
-    def _ended(self, run: Run, error: BaseException | None) -> None:
+    def _ended(self, run: RunThread, error: BaseException | None) -> None:
         record = run.record
         try:
             self._settle(record, error)

@@ -22,7 +22,7 @@ _FEWEST_NUMBERED = 100
 _NARROW = 10
 
 
-class Survey:
+class ColumnSurvey:
     """One column; ``category`` says that its numbers only name things."""
 
     def __init__(self, name: str, category: bool) -> None:

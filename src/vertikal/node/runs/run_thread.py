@@ -25,7 +25,7 @@ PATIENCE = 30.0
 """Seconds after which a broken link ends a run; shorter if the job's timeout is."""
 
 
-class Run:
+class RunThread:
     """One attempt at one job."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Run:
         home: PartyHome,
         links: StandingLinks,
         record: Record,
-        ended: Callable[[Run, BaseException | None], None],
+        ended: Callable[[RunThread, BaseException | None], None],
     ) -> None:
         self.record = record
         self.attempt = record.attempt
@@ -103,7 +103,7 @@ class Run:
 class _Watched(ProgressReporter):
     """A reporter by which a run also notices in the middle of its own work that it was ended."""
 
-    def __init__(self, mesh: RunMesh, run: Run) -> None:
+    def __init__(self, mesh: RunMesh, run: RunThread) -> None:
         self._run_of = run
         super().__init__(mesh, self._keep)
 

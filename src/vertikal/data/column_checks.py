@@ -1,0 +1,55 @@
+"""Refusals of columns that no program can use: with cells that are not finite, or constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.data.tables import Block, Table
+from vertikal.errors import InputError
+
+Array = npt.NDArray[Any]
+
+
+def check_columns(table: Table, *, varying: bool) -> None:
+    """Refuse NaN and infinite cells and, if ``varying``, dense columns that are constant.
+
+    A sparse column may be empty, as words in a sample of texts are.
+    """
+    check_bounds(table, *column_bounds(table.raw(slice(None))), varying=varying)
+
+
+def column_bounds(block: Block) -> tuple[Array, Array]:
+    """The smallest and largest cell of each column; NaN where a column has one."""
+    if sparse.issparse(block):
+        low, high = block.min(axis=0), block.max(axis=0)
+        return np.asarray(low.todense()).ravel(), np.asarray(high.todense()).ravel()
+    return block.min(axis=0), block.max(axis=0)
+
+
+def check_bounds(table: Table, lowest: Array, highest: Array, *, varying: bool) -> None:
+    """Do the work of `check_columns` where the bounds of the columns are known already."""
+    _check_finite(table, lowest, highest)
+    constant = lowest == highest
+    if varying and constant.any() and not table.is_sparse:
+        column = int(np.argmax(constant))
+        raise InputError(
+            f"columns: {table.title(column)} must vary, got a constant "
+            f"({lowest[column]:g} in each row), which adds nothing to a kernel: drop it"
+        )
+
+
+def _check_finite(table: Table, low: Array, high: Array) -> None:
+    finite = np.isfinite(low) & np.isfinite(high)
+    if not finite.all():
+        column = int(np.argmin(finite))
+        missing = np.isnan(low[column]) or np.isnan(high[column])
+        what = "NaN (a missing value)" if missing else "infinity"
+        raise InputError(
+            f"columns: {table.title(column)} must hold finite numbers, got {what}; fill in or "
+            "drop such rows first, for instance with sklearn.impute.SimpleImputer (input contains "
+            "NaN or infinity)"
+        )

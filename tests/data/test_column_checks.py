@@ -1,0 +1,52 @@
+"""Columns that no program can use are refused, with their party and title."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from vertikal.data.column_checks import check_columns
+from vertikal.data.tables import Table
+from vertikal.errors import InputError
+
+
+def table_of(values, form=np.asarray):
+    names = tuple(f"c{i}" for i in range(values.shape[1]))
+    return Table("shop", names, form(values))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("cells", "word"),
+    [
+        ([np.nan], r"NaN \(a missing value\)"),
+        ([np.inf], "infinity"),
+        ([-np.inf], "infinity"),
+        ([np.inf, -np.inf], "infinity"),
+        ([np.inf, np.nan], r"NaN \(a missing value\)"),
+    ],
+)
+def test_cells_that_are_not_finite(form, cells, word):
+    values = np.random.default_rng(0).normal(size=(9, 3))
+    values[4 : 4 + len(cells), 1] = cells
+    pattern = (
+        rf"^columns: column 'c1' of party 'shop' must hold finite numbers, got {word}; fill in .*$"
+    )
+    with pytest.raises(InputError, match=pattern) as caught:
+        check_columns(table_of(values, form), varying=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_large_but_finite_cells_pass():
+    values = np.array([[1.5e308, 1.0], [1.7e308, 2.0]])
+    check_columns(table_of(values), varying=True)
+
+
+def test_a_constant_column_is_refused_when_training_and_taken_when_predicting():
+    values = np.column_stack([np.arange(5.0), np.full(5, 2.5)])
+    pattern = r"^columns: column 'c1' of party 'shop' must vary, got a constant \(2.5 in .*drop"
+    with pytest.raises(InputError, match=pattern):
+        check_columns(table_of(values), varying=True)
+    check_columns(table_of(values), varying=False)
+    check_columns(table_of(values, sparse.csr_array), varying=True)
