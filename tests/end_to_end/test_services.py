@@ -257,7 +257,7 @@ def test_a_process_that_may_write_no_more(parties):
     parties.start(*NAMES)
     pid = parties.running["shop"].pid
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    # Jobs, logs and checkpoints of the shop are smaller, its shard with golden rows is not.
+    # Jobs, logs and checkpoints of the shop are smaller, its shard with known answers is not.
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, before[1]))
     parties.tell("lender", "job", "submit", "credit.toml")
     told = parties.wait("shop", 1, "says it", lambda one: "disk" in one.get("words", ""))

@@ -210,7 +210,7 @@ class Service:
 
     @property
     def predictions(self) -> Predictions:
-        """Made when first needed: it brings the libraries of the programs."""
+        """Made when first needed: it brings the libraries of the algorithms."""
         from vertikal.node.predictions.sessions import Predictions
 
         with self.book.lock:

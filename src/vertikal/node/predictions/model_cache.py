@@ -105,7 +105,7 @@ class ModelCache:
         self._rows: dict[_Reading, Rows] = {}
 
     def model(self, record: Record) -> Model:
-        """The stored shard of this job, its digests and golden rows checked when it is loaded.
+        """The stored shard of this job, its digests and known answers checked when it is loaded.
 
         Asked before every prediction: a shard that was deleted since is not used any more.
         """
