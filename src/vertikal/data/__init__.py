@@ -1,4 +1,4 @@
-"""A party's own rows and columns: reading them block by block, and preparing them.
+"""A party's own table: reading it from files and databases, and turning it into numbers.
 
-Everything here is local to one party and knows nothing of the others.
+What one party does with its own rows and columns enters; nothing here knows of other parties.
 """

@@ -16,7 +16,7 @@ NUMBER, TEXT, NOTHING = "number", "text", "nothing"
 
 
 def kind_of(cells: Any) -> str:
-    """``number``, ``text``, ``nothing`` (a column without a type), or the name of another type."""
+    """The kind of a column: ``number``, ``text``, ``nothing`` (no type), or another type's name."""
     types = arrow().types
     kind = plain(cells).type
     if types.is_null(kind):
@@ -31,13 +31,13 @@ def kind_of(cells: Any) -> str:
 
 
 def numbers(cells: Any) -> Array:
-    """Doubles, NaN where a cell is missing; of numbers, or of nothing."""
+    """Turn a column of numbers, or of nothing, into doubles; NaN where a cell is missing."""
     found = plain(cells).cast(arrow().float64(), safe=False)
     return np.asarray(found.to_numpy(zero_copy_only=False), np.float64)
 
 
 def integers(cells: Any) -> Array:
-    """The same as whole numbers of 64 bits, where the column is of these; else nothing."""
+    """Turn a column of whole numbers into 64-bit integers; an empty array for any other column."""
     pa = arrow()
     found = plain(cells)
     if not pa.types.is_integer(found.type):
@@ -46,7 +46,7 @@ def integers(cells: Any) -> Array:
 
 
 def texts(cells: Any) -> Any:
-    """Arrow text without white space at both ends; missing where a cell has nothing else."""
+    """Strip white space from both ends of Arrow text; a cell that then is empty is missing."""
     pa = arrow()
     from pyarrow import compute
 
@@ -55,7 +55,7 @@ def texts(cells: Any) -> Any:
 
 
 def parsed(words: Any) -> Array | None:
-    """The numbers that these texts all are, NaN where one is missing; None if one is no number."""
+    """Read texts as doubles, NaN where one is missing; None if one of them is no number."""
     pa = arrow()
     try:
         found = words.cast(pa.float64())
@@ -65,7 +65,7 @@ def parsed(words: Any) -> Array | None:
 
 
 def places_of(words: Any, known: Sequence[str]) -> Array:
-    """Where each text stands among ``known``; −1 where it is missing or not one of these."""
+    """Find the place of each text in ``known``; −1 where it is missing or not one of these."""
     pa = arrow()
     from pyarrow import compute
 
@@ -74,7 +74,7 @@ def places_of(words: Any, known: Sequence[str]) -> Array:
 
 
 def plain(cells: Any) -> Any:
-    """A column as it is meant: PostgreSQL's numerics come wrapped, repeated texts by number."""
+    """Unwrap a column: PostgreSQL's numerics come as extensions, repeated texts as numbers."""
     if isinstance(cells, arrow().ExtensionArray):
         cells = cells.storage
     return cells.dictionary_decode() if hasattr(cells, "dictionary_decode") else cells

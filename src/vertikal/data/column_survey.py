@@ -1,6 +1,6 @@
-"""What a column is, over all its rows: numbers or categories, what is missing, whether it varies.
+"""A survey of one column over all its rows: numbers or categories, missing cells, spread.
 
-A survey is fed block by block and keeps counts, bounds and a bounded set of words, never the cells.
+A survey is fed block by block and keeps counts, bounds and a bounded set of texts, never the cells.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NARROW = 10
 
 
 class ColumnSurvey:
-    """One column; ``category`` says that its numbers only name things."""
+    """Survey of one column; ``category`` says that its numbers only name things."""
 
     def __init__(self, name: str, category: bool) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class ColumnSurvey:
         return self._total / max(1, self._present)
 
     def update(self, party: str, cells: Any) -> None:
-        """The next cells of the column."""
+        """Take in the next cells of the column."""
         kind = kind_of(cells)
         if kind not in (NUMBER, TEXT, NOTHING):
             raise InputError(
@@ -59,7 +59,7 @@ class ColumnSurvey:
             self._count_numbers(party, numbers(cells))
 
     def useless(self) -> str:
-        """Why this column adds nothing to a model; empty if it may."""
+        """Say why this column adds nothing to a model; empty if it may add something."""
         if not self._present:
             return "no cell is there"
         if self.is_numbers:
@@ -95,7 +95,7 @@ class ColumnSurvey:
 
 
 def is_numbering(column: Array) -> bool:
-    """Whether these numbers are whole, all different and close together, as numbers of rows are."""
+    """Tell if these numbers are whole, all different and close together, as numbers of rows are."""
     if len(column) < _FEWEST_NUMBERED or not (column == np.floor(column)).all():
         return False
     return bool(np.ptp(column) < _NARROW * len(column) and len(np.unique(column)) == len(column))

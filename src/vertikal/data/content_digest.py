@@ -1,8 +1,7 @@
-"""The digest of a table's content: so that owners notice when a table is not what they approved.
+"""The digest of a table's content, by which owners notice that it is not what they approved.
 
-Each column has a hash of its own for which cells are there, one for their values and one for
-their lengths; so it does not matter how the rows are cut into blocks. Names and kinds of cells
-enter at the end.
+Each column has three hashes: of which cells are there, of their values, and of their lengths. So it
+does not matter how the rows are cut into blocks. Names and kinds of cells enter at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class ContentDigest:
         self._rows = 0
 
     def update(self, batch: Any) -> None:
-        """The next rows."""
+        """Take in the next rows."""
         self._rows += batch.num_rows
         for place, cells in enumerate(batch.columns):
             there, values, lengths = self._parts[place]

@@ -1,7 +1,7 @@
 """Tables that a query gives: SQLite through Python's own module, PostgreSQL through ADBC.
 
 The query comes from the owner's own party file, never from a job. Connections are opened for
-reading only where the database knows such a thing. Addresses may hold passwords, so no message
+reading only, where the database has such a mode. Addresses may hold passwords, so no message
 repeats one.
 """
 
@@ -21,7 +21,7 @@ ADBC = "adbc_driver_postgresql"
 
 
 def sqlite(party: str, location: str, query: str, folder: Path, height: int) -> Opened:
-    """``sqlite:FILE``, FILE below ``folder``."""
+    """Open the rows of a query on ``sqlite:FILE``, FILE below ``folder``."""
     path = folder / location.partition(":")[2]
     if not path.is_file():
         raise InputError(f"table of {party}: {path.name!r} cannot be read: no such file")
@@ -52,12 +52,15 @@ def sqlite(party: str, location: str, query: str, folder: Path, height: int) -> 
 
 
 def postgresql(party: str, location: str, query: str, folder: Path, height: int) -> Opened:
-    """``postgresql://host/name``; user and password may also come from libpq's usual places."""
+    """Open the rows of a query on ``postgresql://host/name``.
+
+    User and password may also come from libpq's usual places.
+    """
     return adbc(party, ADBC, location, query)
 
 
 def adbc(party: str, driver: str, location: str, query: str) -> Opened:
-    """A query through one of ADBC's drivers."""
+    """Open the rows of a query through one of ADBC's drivers."""
     arrow()
     try:
         dbapi = importlib.import_module(f"{driver}.dbapi")
@@ -86,7 +89,7 @@ def adbc(party: str, driver: str, location: str, query: str) -> Opened:
             titles = tuple(cursor.fetch_record_batch().schema.names)
     except dbapi.Error as error:
         raise InputError(
-            f"table of {party}: the database cannot be asked ({type(error).__name__}); check "
+            f"table of {party}: the query failed ({type(error).__name__}); check "
             "address, user and query with the database's own client"
         ) from None
     return batches, titles
@@ -113,4 +116,4 @@ SCHEMES: dict[str, Callable[[str, str, str, Path, int], Opened]] = {
     "sqlite": sqlite,
     "postgresql": postgresql,
 }
-"""How the address of a database begins, and what asks it."""
+"""The function that asks a database, by the beginning of its address."""

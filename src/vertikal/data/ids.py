@@ -1,4 +1,4 @@
-"""Ids in one written form, and what is wrong with a column of ids, counted before anything is sent.
+"""Ids in one written form, and counts of what is wrong with a column, before anything is sent.
 
 The rule. An id is text or a whole number. Text is brought to Unicode's composed form (NFC) and
 white space at both ends is dropped; case, inner spaces and leading zeros are kept. A whole number
@@ -29,7 +29,7 @@ _TEXT, _NUMBER, _MISSING = "text", "whole number", "missing"
 
 @dataclass(frozen=True)
 class IdReport:
-    """A column of ids in numbers."""
+    """Counts of what a column of ids holds."""
 
     rows: int
     kinds: dict[str, int]  # how many ids are of which kind; without the missing ones
@@ -38,7 +38,7 @@ class IdReport:
     with_zeros: int  # of digits only, and the first is 0
 
     def problems(self) -> list[str]:
-        """Why this column cannot be used, one clause each; empty if it can."""
+        """List the reasons why this column cannot be used, one clause each."""
         found = []
         if not self.rows:
             found.append("there are none")
@@ -53,7 +53,7 @@ class IdReport:
         return found
 
     def remarks(self) -> list[str]:
-        """What may be meant, and may also be a mistake."""
+        """List what may be meant, and may also be a mistake."""
         if not self.with_zeros:
             return []
         return [
@@ -75,7 +75,7 @@ class Ids:
 
 
 def normalise(party: str, column: Iterable[Any]) -> Ids:
-    """The ids of ``party`` by the rule above; InputError with counts if the rule cannot hold."""
+    """Write the ids of ``party`` by the rule above; InputError with counts if some cannot be."""
     values, report = write_ids(column)
     problems = report.problems()
     if problems:
@@ -87,7 +87,7 @@ def normalise(party: str, column: Iterable[Any]) -> Ids:
 
 
 def write_ids(column: Iterable[Any]) -> tuple[list[bytes], IdReport]:
-    """The written form of every id (empty where it has none), and the counts."""
+    """Write every id by the rule above, empty where that is impossible, and count them."""
     kinds: Counter[str] = Counter()
     values = []
     for value in _plain(column):
@@ -107,7 +107,7 @@ def write_ids(column: Iterable[Any]) -> tuple[list[bytes], IdReport]:
 
 
 def _plain(column: Iterable[Any]) -> Iterable[Any]:
-    """Python's own objects, from whatever kind of column."""
+    """Turn whatever kind of column into Python's own objects."""
     for name in ("to_pylist", "tolist"):
         if hasattr(column, name):
             plain: Iterable[Any] = getattr(column, name)()

@@ -1,4 +1,4 @@
-"""How a party's columns become numbers, learned on its training rows and replayed at prediction.
+"""Preparation of a party's columns as numbers: learned on training rows, replayed at prediction.
 
 Everything here is local to one party: nothing of it is told to others. The rules:
 
@@ -41,7 +41,7 @@ UNUSABLE = ("refuse", "drop")
 
 
 class ColumnPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of one column."""
+    """Plan for one column: the numbers that its cells become."""
 
     name: str
     kind: Literal["number", "category"]
@@ -66,7 +66,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[ColumnPlan, ...]
     scaling: Scaling | None = None
     remarks: tuple[str, ...] = ()
-    """What the owner should know: columns that were dropped, and why."""
+    """Remarks for the owner: columns that were dropped, and why."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(title for plan in self.columns for title in plan.titles)
 
     def apply(self, source: Source, rows: Array | None = None) -> Prepared:
-        """These rows of the source as numbers, in the order given; all rows by default."""
+        """Turn these rows of the source into numbers, in the order given; all rows by default."""
         blocks = RowChoice(rows)
         values = None if rows is None else np.empty((len(rows), len(self.titles)))
         parts, filled, unseen = [], dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
@@ -111,7 +111,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def blank(self, count: int) -> Table:
-        """``count`` rows of people of whom nothing is known: means, no category, all missing."""
+        """Make rows of people of whom nothing is known: means, no category, all missing."""
         row = [
             value
             for plan in self.columns
@@ -123,7 +123,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Table(self.party, self.titles, self.scaled(np.tile(np.array(row), (count, 1))))
 
     def scaled(self, values: Array) -> Array:
-        """Prepared numbers in their final units."""
+        """Scale prepared numbers, if this preparation has a scaling."""
         if self.scaling is None:
             return values
         centre, factor = self.scaling.arrays()
@@ -149,7 +149,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Prepared:
-    """Numbers, and what had to be done to get them."""
+    """A table of numbers, with counts of the cells that were filled in or not known."""
 
     table: Table
     filled: dict[str, int] = field(default_factory=dict)  # missing cells, by column
@@ -210,7 +210,7 @@ def learn_preparation(
 
 
 def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:
-    """Columns of whole numbers that look like numbers of rows, and why they are of no use."""
+    """Find columns of whole numbers that look like numbers of rows, and say why they are no use."""
     values = prepared.table.block(slice(None))
     return {
         plan.name: "it numbers the rows, as an id does"
@@ -242,7 +242,7 @@ def _plan(survey: ColumnSurvey, missing: str) -> ColumnPlan:
 
 
 def _as_numbers(party: str, name: str, cells: Any) -> Array:
-    """A column that was of numbers in training; InputError if it is not any more."""
+    """Read a column that was of numbers in training; InputError if it is not any more."""
     kind = kind_of(cells)
     found = parsed(texts(cells)) if kind == TEXT else None
     if kind in (NUMBER, NOTHING):

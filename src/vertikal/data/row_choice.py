@@ -33,7 +33,7 @@ class RowChoice:
         return batch.take(self._sorted[first:last] - start), self._order[first:last]
 
     def check(self, source: Source) -> None:
-        """After the last batch: rows that the table does not have were asked for?"""
+        """Raise InputError, after the last batch, if the table does not have all rows asked for."""
         if self._sorted is not None and self.taken < len(self._sorted):
             raise InputError(
                 f"table of {source.party}: {source.title} has {self._seen} rows, others were asked "

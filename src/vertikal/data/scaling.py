@@ -1,7 +1,7 @@
 """A party's own scaling, learned on its training rows and kept in its shard.
 
 A scaling is a centre and a factor per column: x ↦ (x − centre)·factor. Sparse columns keep their
-zeros in memory whatever the centre, since feature maps fold it into their offsets.
+zeros in memory whatever the centre, since feature maps subtract it from their offsets instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
 
 def learn_scaling(table: Table, scale: str | None) -> Scaling:
-    """The scaling of this name for the table's columns; None leaves them as they are.
+    """Learn the scaling of this name for the table's columns; None leaves them as they are.
 
     ``standard`` mean 0 and standard deviation 1, ``minmax`` to [0, 1], ``max`` by the largest
     magnitude. A column without spread keeps its unit.

@@ -1,4 +1,4 @@
-"""Where a party's table comes from: files, databases, anything Arrow. One interface for all.
+"""Sources of a party's table, with one interface: files, databases, anything that speaks Arrow.
 
 A `Source` hands out an id column and named columns in blocks (Arrow record batches), as often as it
 is asked, so that training has a table in memory as a whole only once it is numbers. What it reads:
@@ -43,7 +43,7 @@ class Source:
     _batches: Batches
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Any]:
-        """The named columns, in record batches of at most `HEIGHT` rows."""
+        """Read the named columns, in record batches of at most `HEIGHT` rows."""
         known = {*self.columns, self.id}
         strange = [name for name in columns if name not in known]
         if strange:
@@ -55,7 +55,7 @@ class Source:
                 yield batch.slice(start, HEIGHT)
 
     def ids(self) -> Ids:
-        """The ids of all rows in their written form; InputError with counts if they cannot be."""
+        """Read the ids of all rows in their written form; InputError counts those without one."""
         if self.id is None:
             raise InputError(
                 f"table of {self.party}: {self.title} has no id column; name it to align rows"
@@ -64,11 +64,11 @@ class Source:
         return normalise(self.party, cells)
 
     def digest(self, columns: Sequence[str], ids: list[Any] | None = None) -> str:
-        """SHA-256 of the ids and these columns, by name, in the order of the rows.
+        """Compute the SHA-256 of the ids and these columns, by name, in the order of the rows.
 
         It is the same however the rows are cut into blocks, and another as soon as a cell, a name
-        or the order differs. The cells of the ids are added to ``ids``: of the same reading, so
-        that they belong to this digest even while the table changes.
+        or the order differs. The cells of the ids are added to ``ids``. They come from the same
+        reading, so that they belong to this digest even if the table changes.
         """
         wanted = [*([self.id] if self.id else []), *columns]
         content = ContentDigest(wanted)
@@ -87,7 +87,7 @@ def open_source(
     query: str | None = None,
     folder: Path = Path(),
 ) -> Source:
-    """The table at ``location``: a file below ``folder``, a database with a query, or an object."""
+    """Open the table at ``location``: a file in ``folder``, a database with a query, an object."""
     if isinstance(location, str | Path):
         title, batches, columns = _named(party, str(location), id, query, folder)
     elif hasattr(location, "__arrow_c_stream__"):

@@ -42,7 +42,7 @@ class Table:
         return int(self._values.shape[1])
 
     def title(self, column: int) -> str:
-        """How messages speak of a column."""
+        """The name of a column in messages."""
         return f"column {self.columns[column]!r} of party {self.party!r}"
 
     @property
@@ -57,7 +57,7 @@ class Table:
         return np.ascontiguousarray(part, np.float64)
 
     def raw(self, rows: slice) -> Block:
-        """These rows as they are kept: for looking at them without a copy."""
+        """These rows as they are kept, to look at them without a copy."""
         return self._values[rows]
 
     def spans(self, height: int) -> list[slice]:
