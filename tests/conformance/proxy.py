@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 
 class Proxy:
-    """Passes bytes on to ``target``; can delay and shape them, spoil them, or cut all connections.
+    """Passes bytes on to ``target``; can delay, shape, spoil and hold them, or cut connections.
 
     ``spoil`` may change each piece that travels; ``rate`` is in bytes per second, each way.
     """
@@ -31,6 +31,8 @@ class Proxy:
         self.passed = 0
         self.cut_after: int | None = None
         self.cuts = 0
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._start(self._accept)
@@ -44,6 +46,15 @@ class Proxy:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Hold all bytes, both ways, and break nothing: as if the machine behind it stood still."""
+        self._flowing.clear()
+        try:
+            yield
+        finally:
+            self._flowing.set()
 
     def close(self) -> None:
         self._closed = True
@@ -93,6 +104,7 @@ class Proxy:
                 time.sleep(max(0.0, free - time.monotonic()))
                 if self._rate:
                     free += len(piece) / self._rate
+                self._flowing.wait()
                 try:
                     sink.sendall(self.spoil(piece) if self.spoil else piece)
                 except OSError:

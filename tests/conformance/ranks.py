@@ -92,11 +92,11 @@ class RankEnd(Mesh):
         super().__init__(me, parties, deadline)
         self._rank = rank
 
-    def _put(self, to: str, frame: wire.Frame) -> None:
+    def put_frame(self, to: str, frame: wire.Frame) -> None:
         prefix, body = frame.buffers()
         self._rank.ask("put", to=to, frame=prefix + bytes(body))
 
-    def _get(self, from_: str, tag: str, timeout: float) -> wire.Frame:
+    def get_frame(self, from_: str, tag: str, timeout: float) -> wire.Frame:
         return wire.read(
             io.BytesIO(self._rank.ask("get", from_=from_, tag=tag, timeout=timeout)).read
         )
@@ -202,10 +202,10 @@ class Server:
         self._mesh = None
 
     def put(self, to: str, frame: bytes) -> None:
-        self._mesh._put(to, wire.read(io.BytesIO(frame).read))
+        self._mesh.put_frame(to, wire.read(io.BytesIO(frame).read))
 
     def get(self, from_: str, tag: str, timeout: float) -> bytes:
-        prefix, body = self._mesh._get(from_, tag, timeout).buffers()
+        prefix, body = self._mesh.get_frame(from_, tag, timeout).buffers()
         return prefix + bytes(body)
 
     def excuse(self, name: str) -> None:

@@ -8,17 +8,31 @@ from tests.conformance.running import start
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.mesh.interface import DEADLINE, Mesh
-from vertikal.mesh.local import LocalMesh, _Hub
+
+
+class Bare(Mesh):
+    """A mesh without a transport: nothing but what all meshes inherit."""
+
+    def put_frame(self, to, frame):
+        raise NotImplementedError
+
+    def get_frame(self, from_, tag, timeout):
+        raise NotImplementedError
+
+    def close(self):
+        raise NotImplementedError
+
+    def fail(self, reason):
+        raise NotImplementedError
 
 
 def mesh(me="a", parties=("a", "b"), deadline=1.0):
-    return LocalMesh(me, parties, deadline, _Hub(100))
+    return Bare(me, parties, deadline)
 
 
 def test_who_is_who():
     middle = mesh("b", ("c", "b", "a"))
     assert (middle.me, middle.parties, middle.peers) == ("b", ("c", "b", "a"), ("c", "a"))
-    assert isinstance(middle, Mesh)
 
 
 def test_the_default_deadline_is_finite():

@@ -9,13 +9,20 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from tests.conformance.queue_world import QueueWorld, mpi_in_threads
+from tests.conformance.queue_world import QueueWorld, mpi_in_threads, queue_worlds
 from tests.conformance.running import join, start
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, WireError
 from vertikal.mesh.mpi import MpiMesh, MpiWorld
 from vertikal.mesh.packets import envelope
 from vertikal.mesh.packets.envelope import Hello, SignedHello
 from vertikal.mesh.packets.packet_mesh import Timing
+
+
+def mpi(names, deadline):
+    """Ends of a mesh, and the world of each, in which a party can do what its mesh never does."""
+    worlds = queue_worlds(len(names))
+    ends, cleanup = mpi_in_threads(names, deadline, worlds=worlds)
+    return ends, dict(zip(names, worlds, strict=True)), cleanup
 
 
 def test_there_is_one_rank_for_each_party():
@@ -32,9 +39,9 @@ def test_there_is_one_rank_for_each_party():
     ],
 )
 def test_a_packet_that_is_not_the_ranks_own_is_refused(raw):
-    ends, cleanup = mpi_in_threads("abc", 10.0)
+    ends, worlds, cleanup = mpi("abc", 10.0)
     try:
-        ends["b"]._world.post(0, raw)
+        worlds["b"].post(0, raw)
         with pytest.raises(WireError, match="a: b sent"):
             ends["a"].recv("b", "x")
     finally:
@@ -47,10 +54,10 @@ def hello(session, sender="b", receiver="a"):
 
 
 def test_a_second_session_of_one_rank_is_refused():
-    ends, cleanup = mpi_in_threads("ab", 10.0)
+    ends, worlds, cleanup = mpi("ab", 10.0)
     try:
         ends["a"].connect()
-        ends["b"]._world.post(0, hello(b"another"))
+        worlds["b"].post(0, hello(b"another"))
         with pytest.raises(PeerStopped, match="a: b was started again"):
             ends["a"].recv("b", "x")
     finally:
@@ -58,9 +65,9 @@ def test_a_second_session_of_one_rank_is_refused():
 
 
 def test_a_hello_to_somebody_else_is_refused():
-    ends, cleanup = mpi_in_threads("ab", 10.0)
+    ends, worlds, cleanup = mpi("ab", 10.0)
     try:
-        ends["b"]._world.post(0, hello(b"s", receiver="c"))
+        worlds["b"].post(0, hello(b"s", receiver="c"))
         with pytest.raises(WireError, match="a: b sent a hello from b to c"):
             ends["a"].recv("b", "x")
     finally:
@@ -70,14 +77,14 @@ def test_a_hello_to_somebody_else_is_refused():
 def test_a_frame_in_anothers_name_is_refused():
     from vertikal.mesh import wire
 
-    ends, cleanup = mpi_in_threads("abc", 10.0)
+    ends, worlds, cleanup = mpi("abc", 10.0)
     try:
         ends["a"].connect()
         ends["b"].connect()
         frame = wire.frame("c", "a", "x", {})
         flags, pieces = next(iter(envelope.chunks(frame)))
         head = envelope.pack_head(envelope.DATA, flags, 1, 0, 0)
-        ends["b"]._world.post(0, head + b"".join(pieces))
+        worlds["b"].post(0, head + b"".join(pieces))
         with pytest.raises(WireError, match="a: b sent a frame from c to a"):
             ends["a"].recv("c", "x")
     finally:
@@ -85,13 +92,13 @@ def test_a_frame_in_anothers_name_is_refused():
 
 
 def test_a_state_that_comes_again_changes_nothing():
-    ends, cleanup = mpi_in_threads("ab", 10.0)
+    ends, worlds, cleanup = mpi("ab", 10.0)
     try:
         ends["a"].connect()
         ends["b"].connect()
         before = ends["a"].status()["b"].link
         body = envelope.encode(envelope.State(0, 0, 0, ended="failed", reason="forged"))
-        ends["b"]._world.post(0, envelope.pack_head(envelope.STATE, 0, 1, 0, 0) + body)
+        worlds["b"].post(0, envelope.pack_head(envelope.STATE, 0, 1, 0, 0) + body)
         time.sleep(0.2)
         assert ends["a"].status()["b"].link == before == "up"
     finally:
@@ -99,12 +106,12 @@ def test_a_state_that_comes_again_changes_nothing():
 
 
 def test_a_large_frame_to_a_party_that_hangs_has_a_deadline_and_is_given_up_whole():
-    ends, cleanup = mpi_in_threads("ab", 0.5)
+    ends, worlds, cleanup = mpi("ab", 0.5)
     try:
         ends["a"].connect()
         ends["b"].connect()
         with (
-            ends["b"]._changed,
+            worlds["b"].frozen(),
             pytest.raises(DeadlineExceeded, match=r"nothing from b for room for 'x'"),
         ):
             ends["a"].send("b", "x", np.zeros(40 << 20, np.uint8))
@@ -131,12 +138,12 @@ def test_a_party_tells_what_it_waits_for():
 
 
 def test_stopping_does_not_wait_for_a_frozen_party():
-    ends, cleanup = mpi_in_threads("ab", 20.0)
+    ends, worlds, cleanup = mpi("ab", 20.0)
     for one in ends.values():
         one.connect()
         one.timing = Timing(0.1, 0.3, 0.3)
     began = time.monotonic()
-    with ends["b"]._changed:
+    with worlds["b"].frozen():
         ends["a"].stop()
     assert time.monotonic() - began < 20.0
     cleanup()

@@ -85,12 +85,6 @@ def behind_proxy(names=("a", "b", "c"), behind=("b",), **options):
         yield ends, proxy
 
 
-def crash(mesh):
-    """Let go of everything without a word, as a killed process does."""
-    mesh._stopped.set()
-    mesh._release()
-
-
 def stream_of(ends, sender, receiver, count, size=1000, pause=0.0):
     """Send numbered arrays one way and read them at the other end."""
 
@@ -239,10 +233,10 @@ def test_a_party_whose_link_stays_broken_is_given_up_by_name():
 
 
 def test_a_frozen_party_is_noticed_and_may_come_back():
-    with behind_proxy() as (ends, _):
+    with behind_proxy() as (ends, proxy):
         ends["b"].doing = "solve"
         time.sleep(0.3)
-        with ends["b"]._changed:  # nothing that b does goes on, also not its heartbeat
+        with proxy.frozen():
             time.sleep(1.0)
             standing = ends["c"].status()["b"]
             assert standing.link == "silent"
@@ -350,12 +344,10 @@ def test_a_relay_that_changes_a_bit_is_found_out(monkeypatch, kind):
 
 def test_a_message_given_up_half_way_leaves_no_number_used_twice():
     """A message that was encrypted is sent; a wait that fails comes before the encryption."""
-    with parties("abc", timing=STEADY) as (ends, _):
-        for one in ends.values():
-            one.connect()
+    with behind_proxy(behind=("c",)) as (ends, proxy):
         ends["b"].deadline = 0.5
         with (
-            ends["c"]._changed,  # c takes nothing
+            proxy.frozen(),  # c takes nothing
             pytest.raises(DeadlineExceeded, match="nothing from c for room for 'large'"),
         ):
             ends["b"].send("c", "large", np.zeros(40 << 20, np.uint8))
@@ -469,11 +461,16 @@ def test_two_processes_that_claim_one_name():
 
 
 def test_a_listening_party_that_is_started_again_has_lost_its_part():
-    with parties("ab", timing=QUICK) as (ends, addresses):
-        ends["b"].connect()
-        crash(ends.pop("a"))
-        ends["a"] = end("a", addresses, timing=QUICK)
-        with pytest.raises(PeerStopped, match="b: a was started again and has lost its part"):
+    with behind_proxy("ab") as (ends, proxy):
+        proxy.refusing = True  # b hears nothing of the end, as if a had been killed
+        proxy.cut()
+        address = f"127.0.0.1:{ends['a'].port}"
+        ends["a"].stop(0.0)
+        proxy.refusing = False
+        with (
+            parties("a", {"a": address, "b": None}),
+            pytest.raises(PeerStopped, match="b: a was started again and has lost its part"),
+        ):
             ends["b"].recv("a", "x", 30.0)
 
 
@@ -700,31 +697,23 @@ def test_a_full_outbox_makes_the_relay_read_more_slowly():
     join([thread])
 
 
-def test_a_refusal_by_a_name_that_is_no_error_is_a_mesh_error():
-    class Refusal(grpc.RpcError):
-        def __init__(self, code, details):
-            self.code, self.details = lambda: code, lambda: details
-
-    mesh = end("b", star_of("ab"))
-    try:
-        (dialler,) = mesh._diallers
-        told = dialler._refusal(Refusal(grpc.StatusCode.UNAUTHENTICATED, "annotations: x"))
-        assert type(told) is MeshError
-        assert dialler._refusal(Refusal(grpc.StatusCode.UNAVAILABLE, "")) is None
-    finally:
-        mesh.stop(0.0)
-
-
 def test_a_newer_link_takes_the_place_of_an_older_one():
-    with parties("a", star_of("ab")) as (ends, _):
+    with parties("a", star_of("abc")) as (ends, _):
         old, new = Link("b", False), Link("b", False)
+        ends["a"].admit("b", b"first")
         ends["a"].link_up(old)
         ends["a"].link_up(new)
         assert list(old.outbox) == []
         ends["a"].link_down(old)
-        assert ends["a"]._links == {"b": new}
+        with pytest.raises(NameTaken, match="another one is connected in this job"):
+            ends["a"].admit("b", b"second")
+        relayed = envelope.pack_head(envelope.DATA, 3, 2, 1, 0) + b"from c to b"
+        ends["a"].arrived(relayed, Link("c", False))
+        new.outbox.finish()
+        assert list(new.outbox) == [relayed]
         ends["a"].link_down(new)
-        assert ends["a"]._links == {}
+        with pytest.raises(NameTaken, match="another one was connected before in this job"):
+            ends["a"].admit("b", b"second")
 
 
 def test_without_grpc_the_remedy_is_named(monkeypatch):

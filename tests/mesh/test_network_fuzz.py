@@ -14,14 +14,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.conformance.networks import end, star_of
+from tests.conformance.networks import credentials, end, star_of
 from tests.mesh.packets.test_packet_mesh import corpus, mutated, resident
 from tests.mesh.test_network import raw_call, stream_of
 from vertikal.errors import WireError
 from vertikal.mesh import network_links, wire
 from vertikal.mesh.network import NetworkMesh
-from vertikal.mesh.network_links import Greeting
+from vertikal.mesh.network_links import Greeting, Link
 from vertikal.mesh.packets import envelope
+from vertikal.mesh.packets.envelope import Hello
+from vertikal.mesh.packets.handshake import introduction
+from vertikal.mesh.packets.packet_mesh import CAPACITY
 
 BATCH = 40
 """Packets on one stream; the first that is refused ends it."""
@@ -44,13 +47,13 @@ class Watched:
                 self._count(refused=True)
                 raise
             finally:
-                # What spoils the pair, and not the link, is a refusal too.
-                self._count(refused=mesh._pairs["b"].fault is not None, arrived=True)
-                mesh._pairs["b"].fault = None
+                self._count(arrived=True)
 
         monkeypatch.setattr(NetworkMesh, "arrived", arrived)
+        # What spoils the pair, and not the link, is a refusal too; here the pair lives on.
+        monkeypatch.setattr(NetworkMesh, "blame", lambda *_: self._count(refused=True))
 
-    def _count(self, *, refused, arrived=False):
+    def _count(self, *, refused=False, arrived=False):
         with self._lock:
             self.refused += refused
             self.arrived += arrived
@@ -115,15 +118,29 @@ def test_bytes_that_are_no_tls(ends, count):
 def test_a_party_that_announces_much_and_sends_little_costs_nothing(ends):
     """16 GiB are announced again and again; memory is not touched before bytes arrive."""
     ends, _ = ends
+    security, link = credentials("b", "abc"), Link("b", False)
+    hello = Hello(
+        sender="b",
+        receiver="a",
+        session=b"s",
+        protocol=wire.PROTOCOL_VERSION,
+        version="1",
+        job="job",
+        federation=security.digest(("a", "b", "c")),
+        capacity=CAPACITY,
+        key=security.public_key,
+    )
+    head = envelope.pack_head(envelope.HELLO, 0, 1, 0, 0)
+    ends["a"].arrived(head + introduction(hello, security), link)
     header = wire.Header("b", "a", "x", "array", "uint8", (wire.MAX_PAYLOAD,))
     raw = msgspec.msgpack.encode(header)
     prefix = wire.PREFIX.pack(wire.MAGIC, wire.PROTOCOL_VERSION, len(raw), wire.MAX_PAYLOAD)
     before = resident()
     for number in range(50):
         head = envelope.pack_head(envelope.DATA, envelope.FIRST, 1, 0, number)
-        pair = ends["a"]._pairs["b"]
-        pair.session = b"s"
-        ends["a"]._accept(envelope.unpack(head + prefix + raw, 3))
+        ends["a"].arrived(head + prefix + raw, link)
         time.sleep(0)
     assert resident() - before < 64 << 20
+    # Its hello was taken, and no announcement refused: a refusal would end all waits.
+    assert ends["a"].status()["b"].link == "up"
     assert stream_of(ends, "c", "a", 3) == [0, 1, 2]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import grpc
 import pytest
 
 from tests.conformance.networks import credentials, free_port
 from tests.conformance.proxy import Proxy
-from vertikal.errors import MeshError
+from vertikal.errors import MeshError, NameTaken, WireError
 from vertikal.mesh import network_links
 from vertikal.mesh.network_links import Dialler, Greeting, Listener
 
 SECONDS = 20.0
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
+INVALID_ARGUMENT = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class LinkedMesh:
@@ -78,18 +82,19 @@ class Freezing:
 
 
 @pytest.fixture
-def pair():
-    """A listening party a, and b that dials it once ``b.start()`` is called."""
+def pair(monkeypatch):
+    """A listening party a, and b that dials it once its dialler is started."""
+    # What is on its way at the end is nobody's: there is no need to wait for it.
+    monkeypatch.setattr(network_links, "FLUSH", 0.05)
     a, b = LinkedMesh("a"), LinkedMesh("b")
-    address = f"127.0.0.1:{free_port()}"
-    listener = Listener(a, address, credentials("a", "ab"), plaintext=True)
-    dialler = Dialler(b, "a", address, credentials("b", "ab"), plaintext=True)
+    listener = Listener(a, "127.0.0.1:0", credentials("a", "ab"), plaintext=True)
+    a.address = f"127.0.0.1:{listener.port}"
+    dialler = Dialler(b, "a", a.address, credentials("b", "ab"), plaintext=True)
     listener.start()
     yield a, b, dialler
-    dialler._stopped.set()
+    dialler.stop()
     for link in (*b.links("up"), *a.links("up")):
         link.close()
-    dialler.stop()
     listener.stop()
 
 
@@ -178,26 +183,25 @@ def test_a_connection_that_died_without_a_word_is_dialled_again():
         assert a.heard.wait(SECONDS)
     finally:
         freezing.ended.set()
-        dialler._stopped.set()
+        dialler.stop()
         for link in (*b.links("up"), *a.links("up")):
             link.close()
-        dialler.stop()
         listener.stop()
         proxy.close()
 
 
-def test_a_listening_party_that_never_greets_is_dialled_again(monkeypatch):
-    monkeypatch.setattr(network_links, "GREETING", 0.1)
+@contextmanager
+def dialling(serve):
+    """A party b that dials a server of which each stream is answered by ``serve(context)``."""
     calls = threading.Semaphore(0)
-    ended = threading.Event()
 
-    def mute(requests, context):
+    def link(requests, context):
         calls.release()
-        ended.wait(SECONDS)
+        serve(context)
         yield b""
 
     server = grpc.server(ThreadPoolExecutor(8))
-    handler = grpc.stream_stream_rpc_method_handler(mute)
+    handler = grpc.stream_stream_rpc_method_handler(link)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("vertikal.Mesh", {"Link": handler}),)
     )
@@ -207,18 +211,51 @@ def test_a_listening_party_that_never_greets_is_dialled_again(monkeypatch):
     dialler = Dialler(b, "a", f"127.0.0.1:{port}", credentials("b", "ab"), plaintext=True)
     dialler.start()
     try:
-        for _ in range(3):
-            assert calls.acquire(timeout=SECONDS)
-        assert not b.blamed.is_set()
+        yield b, calls
     finally:
-        ended.set()
         dialler.stop()
         server.stop(0)
 
 
+def test_a_listening_party_that_never_greets_is_dialled_again(monkeypatch):
+    monkeypatch.setattr(network_links, "GREETING", 0.1)
+    ended = threading.Event()
+    with dialling(lambda context: ended.wait(SECONDS)) as (b, calls):
+        for _ in range(3):
+            assert calls.acquire(timeout=SECONDS)
+        assert not b.blamed.is_set()
+        ended.set()
+
+
+def test_a_refusal_that_may_pass_is_dialled_again():
+    with dialling(lambda context: context.abort(UNAVAILABLE, "NameTaken: later")) as (b, calls):
+        for _ in range(3):
+            assert calls.acquire(timeout=SECONDS)
+        assert not b.blamed.is_set()
+
+
+@pytest.mark.parametrize(
+    ("code", "named", "kind"),
+    [
+        (UNAUTHENTICATED, "NameTaken", NameTaken),
+        (INVALID_ARGUMENT, "WireError", WireError),
+        # Names that the module of errors has for something else, and one that it does not have.
+        (UNAUTHENTICATED, "annotations", MeshError),
+        (UNAUTHENTICATED, "InputError", MeshError),
+        (UNAUTHENTICATED, "Nonsense", MeshError),
+    ],
+)
+def test_a_refusal_is_raised_as_the_error_that_it_names_if_it_is_one_of_a_mesh(code, named, kind):
+    with dialling(lambda context: context.abort(code, f"{named}: two of you")) as (b, _):
+        assert b.blamed.wait(SECONDS)
+    ((_, error),) = b.told[1:]
+    assert type(error) is kind
+    assert str(error) == "b: a refused this party: two of you"
+
+
 def test_who_dials_and_never_greets_is_let_go(pair, monkeypatch):
     monkeypatch.setattr(network_links, "GREETING", 0.1)
-    _, _, dialler = pair
+    a, _, dialler = pair
     dialler.start()
     silence = threading.Event()
 
@@ -226,7 +263,7 @@ def test_who_dials_and_never_greets_is_let_go(pair, monkeypatch):
         silence.wait(SECONDS)
         yield from ()
 
-    with grpc.insecure_channel(dialler._address) as channel:
+    with grpc.insecure_channel(a.address) as channel:
         stream = channel.stream_stream("/vertikal.Mesh/Link")(nothing())
         with pytest.raises(grpc.RpcError):
             next(stream)

@@ -53,10 +53,10 @@ def test_a_frame_is_on_the_tape_before_its_receiver_can_act_on_it():
     seen, values = [], np.arange(3)
 
     class Hasty(RecordingMesh):
-        def _put(self, to, frame):
+        def put_frame(self, to, frame):
             seen.append(len(tape))
             values[:] = 7
-            super()._put(to, frame)
+            super().put_frame(to, frame)
 
     end = RecordingMesh(Hasty(plain["a"], Tape()), tape)
     end.send("b", "x", values)

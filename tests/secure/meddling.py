@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from vertikal.mesh import Mesh, RecordingMesh
+from vertikal.mesh import Mesh
 from vertikal.mesh.wire import Frame, frame
 from vertikal.secure.hidden.dealing import Dealing
 
@@ -17,25 +17,34 @@ Wire = Callable[[Mesh], Mesh]
 """Wraps one party's end of the mesh."""
 
 
-class MeddlingMesh(RecordingMesh):
+class MeddlingMesh(Mesh):
     """Sends what ``change`` makes of each frame, None for nothing; waits ``seconds`` at most."""
 
     def __init__(
         self,
-        inner: RecordingMesh,
+        inner: Mesh,
         change: Callable[[Frame], Frame | None] = lambda one: one,
         seconds: Callable[[str], float] = lambda tag: float("inf"),
     ) -> None:
-        super().__init__(inner._inner, inner.tape)
-        self._change, self._seconds = change, seconds
+        super().__init__(inner.me, inner.parties, inner.deadline)
+        self.inner, self.change, self.seconds = inner, change, seconds
 
-    def _put(self, to: str, frame: Frame) -> None:
-        changed = self._change(frame)
+    def put_frame(self, to: str, frame: Frame) -> None:
+        changed = self.change(frame)
         if changed is not None:
-            super()._put(to, changed)
+            self.inner.put_frame(to, changed)
 
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
-        return super()._get(from_, tag, min(timeout, self._seconds(tag)))
+    def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
+        return self.inner.get_frame(from_, tag, min(timeout, self.seconds(tag)))
+
+    def excuse(self, name: str) -> None:
+        self.inner.excuse(name)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def fail(self, reason: str) -> None:
+        self.inner.fail(reason)
 
 
 def silent(step: str) -> Wire:

@@ -3,8 +3,8 @@
 A mesh joins one party to the others of its federation. A message goes from one party to another
 under a tag; messages under one (sender, tag) arrive in the order in which they were sent, and those
 under other tags do not disturb them. Every transport inherits `send` and `recv`, so that names,
-dtypes, lengths and deadlines are checked, and traffic counted, in one place; it supplies `_put` and
-`_get`.
+dtypes, lengths and deadlines are checked, and traffic counted, in one place. It supplies
+`put_frame` and `get_frame`, through which a mesh around another one also passes frames on.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Mesh(ABC):
         self._check_peer(to)
         frame = wire.frame(self.me, to, tag, payload)
         size = frame.size
-        self._put(to, frame)
+        self.put_frame(to, frame)
         self.traffic.sent(size)
         return size
 
@@ -96,7 +96,7 @@ class Mesh(ABC):
             timeout = self.deadline
         if not _is_seconds(timeout):
             raise InputError.of("timeout", "a number of seconds, not negative", timeout)
-        frame = self._get(from_, tag, timeout)
+        frame = self.get_frame(from_, tag, timeout)
         self.traffic.received(frame.size)
         return frame.payload()
 
@@ -130,11 +130,11 @@ class Mesh(ABC):
             )
 
     @abstractmethod
-    def _put(self, to: str, frame: wire.Frame) -> None:
+    def put_frame(self, to: str, frame: wire.Frame) -> None:
         """Hand a checked frame to the transport; may wait while the receiver's buffer is full."""
 
     @abstractmethod
-    def _get(self, from_: str, tag: str, timeout: float) -> wire.Frame:
+    def get_frame(self, from_: str, tag: str, timeout: float) -> wire.Frame:
         """Take the next frame of ``from_`` under ``tag``, within ``timeout`` seconds."""
 
     @abstractmethod

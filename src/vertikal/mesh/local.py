@@ -33,7 +33,7 @@ class _Hub:
     """The mailboxes of all parties, and who waits for whom."""
 
     capacity: int
-    now: Callable[[], float] = time.monotonic
+    now: Callable[[], float]
     changed: threading.Condition = field(default_factory=threading.Condition)
     boxes: dict[tuple[str, str, str], deque[Frame]] = field(default_factory=dict)
     load: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class LocalMesh(Mesh):
         super().__init__(me, parties, deadline)
         self._hub = hub
 
-    def _put(self, to: str, frame: Frame) -> None:
+    def put_frame(self, to: str, frame: Frame) -> None:
         hub, link = self._hub, (self.me, to)
 
         def room() -> bool:
-            # A party that has ended reads no more: do not wait for it, its failure is told in _get.
+            # A party that has ended reads no more: do not wait for it. `recv` tells its failure.
             waiting = hub.load.get(link, 0)
             return waiting == 0 or waiting + frame.size <= hub.capacity or to in hub.ended
 
@@ -78,7 +78,7 @@ class LocalMesh(Mesh):
             hub.load[link] = hub.load.get(link, 0) + frame.size
             hub.changed.notify_all()
 
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+    def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
         hub, box = self._hub, (self.me, from_, tag)
         with hub.changed:
             self._wait_until(lambda: bool(hub.boxes.get(box)), from_, repr(tag), timeout)
@@ -134,13 +134,16 @@ class LocalMesh(Mesh):
 
 
 def local_meshes(
-    parties: Sequence[str], deadline: float = DEADLINE, capacity: int = CAPACITY
+    parties: Sequence[str],
+    deadline: float = DEADLINE,
+    capacity: int = CAPACITY,
+    now: Callable[[], float] = time.monotonic,
 ) -> dict[str, LocalMesh]:
     """Connect parties in this process: one end of the mesh per name.
 
     ``capacity`` bounds the bytes that wait between two parties; a single larger message still
-    passes.
+    passes. ``now`` is the clock of all waits, in seconds.
     """
-    hub = _Hub(capacity)
+    hub = _Hub(capacity, now)
     names = tuple(parties)
     return {name: LocalMesh(name, names, deadline, hub) for name in names}

@@ -138,7 +138,7 @@ class MpiMesh(PacketMesh):
             if packet.sender != rank or self.parties[packet.receiver] != self.me:
                 raise WireError(f"a packet from {packet.sender} to {packet.receiver}")
         except WireError as error:
-            self._blame(peer, WireError(f"{self.me}: {peer} sent {error}"))
+            self.blame(peer, WireError(f"{self.me}: {peer} sent {error}"))
             return
         self._accept(packet)
 

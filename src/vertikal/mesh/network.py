@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vertikal.errors import IdentityError, InputError, MeshError, NameTaken, PeerStopped, WireError
+from vertikal.errors import IdentityError, InputError, NameTaken, PeerStopped, WireError
 from vertikal.mesh.addresses import check_address
 from vertikal.mesh.interface import DEADLINE
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
@@ -160,10 +160,6 @@ class NetworkMesh(PacketMesh):
                 self._noticed(notice)
         else:
             self._accept(packet)
-
-    def blame(self, name: str, error: MeshError) -> None:
-        """Give up the link to ``name`` for good, because of ``error``."""
-        self._blame(name, error)
 
     def _noticed(self, notice: LinkNotice) -> None:
         with self._changed:

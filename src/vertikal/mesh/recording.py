@@ -55,13 +55,13 @@ class RecordingMesh(Mesh):
         self._inner = inner
         self.tape = tape
 
-    def _put(self, to: str, frame: Frame) -> None:
+    def put_frame(self, to: str, frame: Frame) -> None:
         # Before it is sent: afterwards its receiver may answer first, or write into the array.
         self.tape.record(frame)
-        self._inner._put(to, frame)
+        self._inner.put_frame(to, frame)
 
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
-        return self._inner._get(from_, tag, timeout)
+    def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
+        return self._inner.get_frame(from_, tag, timeout)
 
     def excuse(self, name: str) -> None:
         self._inner.excuse(name)

@@ -38,16 +38,16 @@ class BookedMesh(Mesh):
         finally:
             self._current = before
 
-    def _put(self, to: str, frame: Frame) -> None:
+    def put_frame(self, to: str, frame: Frame) -> None:
         if self._current is None:
             raise SecrecyError(
                 f"{self.me}: {frame.header.tag!r} has no entry in the ledger; not sent"
             )
-        self._inner._put(to, frame)
+        self._inner.put_frame(to, frame)
         self._ledger.book(self.me, to, self._current, frame.size)
 
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
-        return self._inner._get(from_, tag, timeout)
+    def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
+        return self._inner.get_frame(from_, tag, timeout)
 
     def excuse(self, name: str) -> None:
         self._inner.excuse(name)

@@ -29,10 +29,10 @@ Write: TypeAlias = Callable[[str, Array], None]
 class Nowhere(Mesh):
     """A mesh without links, for a dealer that works alone."""
 
-    def _put(self, to: str, frame: Frame) -> NoReturn:
+    def put_frame(self, to: str, frame: Frame) -> NoReturn:
         raise MeshError(f"{self.me}: nobody is there while the dealer prepares")
 
-    def _get(self, from_: str, tag: str, timeout: float) -> NoReturn:
+    def get_frame(self, from_: str, tag: str, timeout: float) -> NoReturn:
         raise MeshError(f"{self.me}: nobody is there while the dealer prepares")
 
     def close(self) -> None:

@@ -124,10 +124,10 @@ class PacketMesh(Mesh):
                 pair.lost = time.monotonic()
             self._changed.notify_all()
 
-    def _blame(self, peer: str, error: MeshError) -> None:
-        """Note that this pair cannot work; every wait raises ``error`` from now on."""
+    def blame(self, name: str, error: MeshError) -> None:
+        """Give up the pair with ``name`` for good; every wait raises ``error`` from now on."""
         with self._changed:
-            pair = self._pairs[peer]
+            pair = self._pairs[name]
             pair.fault = pair.fault or error
             self._changed.notify_all()
 
@@ -142,11 +142,11 @@ class PacketMesh(Mesh):
             elif pair.ready and packet.kind == STATE:
                 self._on_state(pair, packet)
         except SecrecyError as error:
-            self._blame(pair.peer, MeshError(f"{self.me}: a message of {pair.peer}: {error}"))
+            self.blame(pair.peer, MeshError(f"{self.me}: a message of {pair.peer}: {error}"))
         except WireError as error:
-            self._blame(pair.peer, WireError(f"{self.me}: {pair.peer} sent {error}"))
+            self.blame(pair.peer, WireError(f"{self.me}: {pair.peer} sent {error}"))
         except MeshError as error:
-            self._blame(pair.peer, error)
+            self.blame(pair.peer, error)
 
     def _on_hello(self, pair: Pair, packet: Packet) -> None:
         with self._changed:
@@ -195,7 +195,7 @@ class PacketMesh(Mesh):
                 self._tell(pair, resume=state.answer)
             self._changed.notify_all()
 
-    def _put(self, to: str, frame: Frame) -> None:
+    def put_frame(self, to: str, frame: Frame) -> None:
         pair, out = self._pairs[to], self._pairs[to].out
         what = f"room for {frame.header.tag!r}"
 
@@ -237,7 +237,7 @@ class PacketMesh(Mesh):
                     out.handed -= frame.size
                 self._changed.notify_all()
 
-    def _get(self, from_: str, tag: str, timeout: float) -> Frame:
+    def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
         box, pair = (from_, tag), self._pairs[from_]
         with self._changed:
             self._room.until(lambda: bool(self._boxes.get(box)), from_, repr(tag), timeout)

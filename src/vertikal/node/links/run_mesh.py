@@ -54,7 +54,7 @@ class RunMesh(PacketMesh):
         self._part(name)
 
     def peer_restarted(self, name: str) -> None:
-        self._blame(
+        self.blame(
             name,
             PeerStopped(f"{self.me}: {name} was started again and has lost its part of this run"),
         )
@@ -62,7 +62,7 @@ class RunMesh(PacketMesh):
     def abandon(self, words: str) -> None:
         """End this party's part: its waits fail with these words, and the others hear them."""
         for name in self.peers:
-            self._blame(name, PeerStopped(f"{self.me}: {words}"))
+            self.blame(name, PeerStopped(f"{self.me}: {words}"))
         self.fail(words)
 
     def parcel(self, sender: str, body: bytes) -> None:
