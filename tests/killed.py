@@ -27,7 +27,7 @@ PLACES = {
     "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),
     "model": ("vertikal.node.models.store", "ModelStore", "_publish", 1),
     "written": ("vertikal.node.runs.party_run", "", "_tell_stage", 2),
-    "prediction": ("vertikal.node.predictions.prediction", "Session", "_predict", 1),
+    "prediction": ("vertikal.node.predictions.session", "Session", "_predict", 1),
 }
 
 

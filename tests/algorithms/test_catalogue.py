@@ -122,7 +122,7 @@ def test_a_new_algorithm_is_described_bounded_stored_and_predicts_between_servic
         world.approve(digest, "bank")
         for name in ("lender", "bank"):
             world.wait(name, digest, lambda record: record.done, "done")
-            shard = world[name].models.load("credit", TOY).shard
+            shard = world.models(name).load("credit", TOY).shard
             assert shard.coefficients.any()
             assert (shard.settings.shrinkage, shard.seconds) == (0.5, 0.0)
         scores = world["lender"].predict("credit", ("1000", "1001"), None, None)

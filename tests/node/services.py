@@ -10,6 +10,7 @@ from typing import Any
 from tests.organisations import NAMES, until
 from vertikal.node.approval.job_records import Record
 from vertikal.node.config.job_file import Job
+from vertikal.node.models.job_models import JobModels
 from vertikal.node.service import Service
 
 
@@ -51,6 +52,10 @@ class Trio:
         found = self[name].book.find(digest)
         assert found is not None
         return found
+
+    def models(self, name: str) -> JobModels:
+        """The shards in this party's store."""
+        return JobModels(self[name].home)
 
     def approve(self, digest: str, *names: str) -> None:
         for name in names:

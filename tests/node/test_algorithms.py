@@ -154,7 +154,7 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
         assert mine == pytest.approx(theirs, abs=1e-12)
         algorithm = algorithm_named(world.record("lender", digest).proposal.job.algorithm)
         for name in NAMES:
-            found = world[name].models.load("credit", algorithm).shard
+            found = world.models(name).load("credit", algorithm).shard
             assert same(found, models_in(out, name).load("job", algorithm).shard)
     else:
         assert mine == pytest.approx(theirs, abs=0.05)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import inspect
 import threading
-import time
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import (
     IdentityError,
     InputError,
-    PeerStopped,
     VertikalError,
     WireError,
 )
@@ -39,8 +35,7 @@ from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
 
 if TYPE_CHECKING:
-    from vertikal.node.models.job_models import JobModels
-    from vertikal.node.predictions.sessions import Predictions
+    from vertikal.node.predictions.predictor import Predictor
 
 BEAT = 1.0
 """Seconds between beats, where nothing happens that would make one sooner."""
@@ -72,7 +67,7 @@ class Service:
         self.decisions = Decisions(self.home, self.book, self.gossip, self.runs, self._say)
         self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
         self._meter = LinkMeter(self.gossip.tell)
-        self._predictions: Predictions | None = None
+        self._predictor: Predictor | None = None
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
         self._stopped = threading.Event()
@@ -99,8 +94,8 @@ class Service:
         if self._endpoint is not None:
             self._endpoint.stop()
         self.runs.break_off()
-        if self._predictions is not None:
-            self._predictions.close()
+        if self._predictor is not None:
+            self._predictor.close()
         self.runs.join()
         if self._heart.is_alive():
             self._heart.join(5.0)
@@ -178,78 +173,20 @@ class Service:
     def predict(
         self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None
     ) -> list[dict[str, Any]]:
-        """Scores of these ids by a model that this party leads, one record per id."""
-        record = self._record_of(name, version)
-        if not record.leads(self.me):
-            raise InputError(
-                f"model {name!r}: predictions are asked for by {record.proposal.job.leader}, which "
-                "holds the labels"
-            )
-        if not record.done:
-            raise InputError(
-                f"model {name!r}: job {record.number} is not done at all parties yet "
-                f"({record.state(self.me)})"
-            )
-        if degraded is None:
-            degraded = self.home.policy.unknown_ids == "degraded"
-        self._check_there(record)
-        began = time.monotonic()
-        scores = self.predictions.ask(record, ids, degraded)
-        self.home.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
-        self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
-        job = record.proposal.job
-        algorithm = algorithm_named(job.algorithm)
-        return scores.rows(algorithm.predicts_log_odds(job.algorithm_settings()))
-
-    @cached_property
-    def models(self) -> JobModels:
-        """This party's stored shards; made when first needed, as `predictions` is."""
-        from vertikal.node.models.job_models import JobModels
-
-        return JobModels(self.home)
+        """Score these ids by a model that this party leads, one record per id."""
+        return self.predictor.predict(name, ids, degraded, version)
 
     @property
-    def predictions(self) -> Predictions:
+    def predictor(self) -> Predictor:
         """Made when first needed: it brings the libraries of the algorithms."""
-        from vertikal.node.predictions.sessions import Predictions
+        from vertikal.node.predictions.predictor import Predictor
 
         with self.book.lock:
-            if self._predictions is None:
-                self._predictions = Predictions(self.home, self.links, self._open_session)
-            return self._predictions
-
-    def _record_of(self, name: str, version: int | None) -> Record:
-        """The job of this version; of the newest that is done if none is named.
-
-        A shard is stored before all parties are done: its job may be under way, or stopped.
-        """
-        manifest = self.models.show(name, version)
-        record = self.book.find(str(manifest.facts.get("job")))
-        if version is None and (record is None or not record.done):
-            stored = [one for one in self.models.versions() if one.name == name]
-            jobs = [self.book.find(str(one.facts.get("job"))) for one in stored]
-            record = next((job for job in reversed(jobs) if job and job.done), record)
-        if record is None:
-            raise InputError(f"model {name!r} was not trained by a job that this party knows")
-        return record
-
-    def _check_there(self, record: Record) -> None:
-        missing = self.gossip.missing(record)
-        if missing:
-            raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
-
-    def _open_session(self, record: Record, session: str) -> None:
-        for name in record.proposal.job.names:
-            if name != self.me:
-                self.gossip.tell(name, Serve(record.digest, session))
-
-    def _on_serve(self, sender: str, message: Serve) -> None:
-        """A leader opens a session: served if the job is done here and still allowed."""
-        record = self.book.find(message.digest)
-        if record is None or not record.leads(sender) or not record.done:
-            self.home.note_refusal(sender, f"predictions with job {message.digest[:12]}")
-            return
-        self.predictions.serve(record, message.session)
+            if self._predictor is None:
+                self._predictor = Predictor(
+                    self.home, self.book, self.links, self.gossip, self._say
+                )
+            return self._predictor
 
     # What comes over the links.
 
@@ -279,7 +216,7 @@ class Service:
             case Begin():
                 self.decisions.take_begin(sender, message.digest, message.attempt)
             case Serve():
-                self._on_serve(sender, message)
+                self.predictor.serve(sender, message.digest, message.session)
             case Probe():
                 self._meter.heard(sender, message)
         self.runs.end_finished()
@@ -298,8 +235,8 @@ class Service:
             self.decisions.automatic.begin_all()
         self.gossip.beat()
         self._leader.begin_ready()
-        if self._predictions is not None:
-            self._predictions.tidy()
+        if self._predictor is not None:
+            self._predictor.tidy()
 
     def _beat_on(self) -> None:
         while not self._stopped.is_set():
@@ -317,10 +254,10 @@ class Service:
 
 def _load_libraries() -> None:
     """What runs and predictions need, loaded while nobody waits for it."""
-    from vertikal.node.predictions import sessions
+    from vertikal.node.predictions import predictor
     from vertikal.node.runs import party_run
 
-    del sessions, party_run
+    del predictor, party_run
 
 
 def _job(content: dict[str, Any]) -> Job:

@@ -53,4 +53,4 @@ def test_a_job_that_is_not_approved_yet_can_be_cancelled_by_anybody(tmp_path, wh
         other = next(name for name in ("bank", "shop") if name != who)
         with pytest.raises(InputError, match="is decided already"):
             world[other].decisions.approve(world.record(other, digest).number)
-        assert not any(world[name].models.newest_of_job(digest) for name in NAMES)
+        assert not any(world.models(name).newest_of_job(digest) for name in NAMES)

@@ -10,7 +10,7 @@ import pytest
 from tests.organisations import lay_out
 from vertikal.errors import InputError
 from vertikal.node.approval import differencing
-from vertikal.node.approval.differencing import check_difference
+from vertikal.node.approval.differencing import check_difference, least_difference
 from vertikal.node.approval.job_records import Record
 from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
@@ -76,3 +76,19 @@ def test_two_first_jobs_draw_one_key(tmp_path, monkeypatch):
     monkeypatch.setattr(differencing.os, "urandom", urandom)
     assert differencing._key(folder) == first[0]
     assert [path.name for path in folder.iterdir()] == [".key"]
+
+
+def test_the_closest_other_intersection_counts(tmp_path):
+    def marks(*numbers):
+        return {number.to_bytes(8, "big") for number in numbers}
+
+    def write(digest, found):
+        (tmp_path / f"{b'people'.hex()}-{digest}").write_bytes(b"".join(sorted(found)))
+
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) is None
+    write("b" * 16, marks(1, 2, 3))
+    write("c" * 16, marks(1, 2, 3, 4, 5))
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) == 2
+    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 9)) == 2
+    assert least_difference(tmp_path, "other", "a" * 16, marks(1)) is None
+    assert least_difference(tmp_path, "people", "c" * 16, marks(1, 2, 3)) is None

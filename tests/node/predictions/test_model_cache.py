@@ -16,6 +16,7 @@ from vertikal.node.approval.offers import open_table
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
+from vertikal.node.models.job_models import JobModels
 from vertikal.node.predictions import model_cache
 from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.storage.party_home import PartyHome
@@ -44,11 +45,11 @@ def test_a_table_without_rows_is_refused(home, model):
     table = home.folder / "people.csv"
     table.write_text(table.read_text().splitlines()[0] + "\n")
     with pytest.raises(InputError, match=r"table of bank: 'people.csv' has no rows"):
-        ModelCache(home).rows(model)
+        ModelCache(home, JobModels(home)).rows(model)
 
 
 def test_a_request_uses_one_reading_of_its_table(home, model):
-    at_hand, table = ModelCache(home), home.folder / "people.csv"
+    at_hand, table = ModelCache(home, JobModels(home)), home.folder / "people.csv"
     rows = at_hand.rows(model)
     before = rows.table(model, ("1001",)).block(slice(None))
     titles, *lines = table.read_text().splitlines(keepends=True)
@@ -71,11 +72,16 @@ def after_each_reading(monkeypatch, act):
 
 def test_a_file_replaced_while_it_is_read(home, model, monkeypatch):
     table, fresh = home.folder / "people.csv", home.folder / "fresh.csv"
-    before = ModelCache(home).rows(model).table(model, ("1001", "1002")).block(slice(None))
+    before = (
+        ModelCache(home, JobModels(home))
+        .rows(model)
+        .table(model, ("1001", "1002"))
+        .block(slice(None))
+    )
     titles, *lines = table.read_text().splitlines()
     fresh.write_text("\n".join([titles, *reversed(lines)]))
     after_each_reading(monkeypatch, lambda: fresh.exists() and fresh.rename(table))
-    rows = ModelCache(home).rows(model)
+    rows = ModelCache(home, JobModels(home)).rows(model)
     assert (rows.table(model, ("1001", "1002")).block(slice(None)) == before).all()
     assert next(iter(rows.places)) == lines[-1].split(",")[0].encode()
 
@@ -84,11 +90,15 @@ def test_a_file_that_never_stands_still_is_refused(home, model, monkeypatch):
     times = iter(range(100))
     after_each_reading(monkeypatch, lambda: os.utime(home.folder / "people.csv", (0, next(times))))
     with pytest.raises(InputError, match="table of bank changes while it is read"):
-        ModelCache(home).rows(model)
+        ModelCache(home, JobModels(home)).rows(model)
 
 
 def test_a_file_of_the_same_size_and_time_in_the_place_of_another(home, model):
-    at_hand, table, fresh = ModelCache(home), home.folder / "people.csv", home.folder / "fresh.csv"
+    at_hand, table, fresh = (
+        ModelCache(home, JobModels(home)),
+        home.folder / "people.csv",
+        home.folder / "fresh.csv",
+    )
     old = at_hand.rows(model)
     titles, *lines = table.read_text().splitlines(keepends=True)
     fresh.write_text("".join([titles, *reversed(lines)]))
@@ -110,7 +120,7 @@ def test_who_waits_for_a_table_for_too_long_is_told(home, model, monkeypatch):
 
     monkeypatch.setattr(model_cache, "PATIENCE", 0.01)
     monkeypatch.setattr(model_cache, "_read", read)
-    shared = ModelCache(home)
+    shared = ModelCache(home, JobModels(home))
     first = threading.Thread(target=shared.rows, args=(model,))
     first.start()
     try:

@@ -16,7 +16,7 @@ from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine import values as hidden
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
-from vertikal.errors import InputError, PeerStopped
+from vertikal.errors import PeerStopped
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import leader, party_run, workplaces
 from vertikal.node.runs.checkpoints import SECRET, Checkpoints
@@ -90,7 +90,7 @@ def forgetful(monkeypatch):
 
 
 def lender_shard(world):
-    return world["lender"].models.load("credit", FDSKL).shard
+    return world.models("lender").load("credit", FDSKL).shard
 
 
 def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
@@ -174,14 +174,14 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
         lambda: not any(world[name].runs.run_of(world.record(name, digest)) for name in NAMES),
         "ends",
     )
-    lender, bank = world["lender"], world["bank"]
-    lender.models.delete("credit")
+    lender = world["lender"]
+    world.models("lender").delete("credit")
     record = world.record("lender", digest)
     record.done = record.settled = False
     before = opened.passes
     until(lambda: any("has finished this job" in line for line in world.said["bank"]), "refuses")
     assert opened.passes == before
-    assert bank.models.newest_of_job(digest) is not None
+    assert world.models("bank").newest_of_job(digest) is not None
     lender.answer({"command": "cancel", "number": record.number})
 
 
@@ -266,10 +266,10 @@ def test_shards_of_two_runs_are_no_model(world, monkeypatch):
     monkeypatch.setattr(ModelStore, "save", save)
     digest = world.submit().digest
     world.done(digest)
-    attempts = {name: world[name].models.newest_of_job(digest).facts["attempt"] for name in NAMES}
+    attempts = {name: world.models(name).newest_of_job(digest).facts["attempt"] for name in NAMES}
     assert len(set(attempts.values())) == 1
     shares = [
-        world[name].models.load("credit", FDSKL).shard.coefficient_share
+        world.models(name).load("credit", FDSKL).shard.coefficient_share
         for name in ("lender", "bank")
     ]
     total = (shares[0] + shares[1]).view(np.int64)
@@ -359,7 +359,7 @@ def test_a_budget_that_allows_no_other_run_says_so(tmp_path, monkeypatch):
         assert (
             "this job (1 earlier runs of it are charged) would" in world.record(who, digest).words
         )
-        assert not any(world[name].models.newest_of_job(digest) for name in NAMES)
+        assert not any(world.models(name).newest_of_job(digest) for name in NAMES)
     assert [len(entries(tmp_path, name)) for name in NAMES] == [1, 1, 1]
 
 
@@ -374,16 +374,6 @@ def test_what_was_kept_goes_with_the_job_however_it_ends(world, monkeypatch):
     world.stop()
     world.start(*NAMES)
     assert not any(folder.exists() for folder in folders)
-
-
-def test_predictions_wait_until_all_are_done(world):
-    digest = world.submit().digest
-    world.done(digest)
-    record = world.record("lender", digest)
-    record.done = False
-    with pytest.raises(InputError, match="job 1 is not done at all parties yet"):
-        world["lender"].predict("credit", ("1000",), None, None)
-    record.done = True
 
 
 def test_an_alignment_that_ends_half_way_is_in_every_log(tmp_path):

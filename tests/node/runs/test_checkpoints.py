@@ -1,4 +1,4 @@
-"""Checkpoints: whole blocks or none, one secret for all runs; limits that outlive a process."""
+"""Checkpoints: whole blocks or none, one secret for all runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from vertikal.errors import InputError
-from vertikal.node.approval.differencing import least_difference
-from vertikal.node.predictions.limits import DailyLimit
 from vertikal.node.runs.checkpoints import Checkpoints
 
 
@@ -36,49 +34,6 @@ def test_blocks_come_back_and_damaged_ones_count_as_not_there(tmp_path):
     assert kept.saved_blocks("phases") == 1
     kept.clear()
     assert not (tmp_path / "job").exists()
-
-
-def test_rows_of_a_day_outlive_the_process(tmp_path):
-    DailyLimit(tmp_path / "rows", 10).spend(7)
-    again = DailyLimit(tmp_path / "rows", 10)
-    with pytest.raises(InputError, match="4 rows asked for, 7 of 10 a day are used"):
-        again.spend(4)
-    again.spend(3)
-    (tmp_path / "rows").write_text("2001-01-01 10")
-    again.spend(10)
-
-
-def test_a_clock_that_is_set_back_begins_no_new_day(tmp_path):
-    (tmp_path / "rows").write_text("2999-12-31 7")
-    limit = DailyLimit(tmp_path / "rows", 10)
-    with pytest.raises(InputError, match="7 of 10 a day are used; ask again after 2999-12-31, the"):
-        limit.spend(4)
-    limit.spend(3)
-    assert (tmp_path / "rows").read_text() == "2999-12-31 10"
-
-
-@pytest.mark.parametrize("content", [b"", b"2001-01-01", b"2001-01-01 -5", b"\xff\xfe 3"])
-def test_a_count_that_cannot_be_read_is_used_up(tmp_path, content):
-    (tmp_path / "rows").write_bytes(content)
-    with pytest.raises(InputError, match="all count as used: the owner looks at the file 'rows'"):
-        DailyLimit(tmp_path / "rows", 10).spend(1)
-    assert (tmp_path / "rows").read_bytes() == content
-
-
-def test_the_closest_other_intersection_counts(tmp_path):
-    def marks(*numbers):
-        return {number.to_bytes(8, "big") for number in numbers}
-
-    def write(digest, found):
-        (tmp_path / f"{b'people'.hex()}-{digest}").write_bytes(b"".join(sorted(found)))
-
-    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) is None
-    write("b" * 16, marks(1, 2, 3))
-    write("c" * 16, marks(1, 2, 3, 4, 5))
-    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 3)) == 2
-    assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 9)) == 2
-    assert least_difference(tmp_path, "other", "a" * 16, marks(1)) is None
-    assert least_difference(tmp_path, "people", "c" * 16, marks(1, 2, 3)) is None
 
 
 def test_lists_grow_and_end_before_what_is_not_whole(tmp_path):

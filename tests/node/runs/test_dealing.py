@@ -50,7 +50,7 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
         assert planned["parties"]["notary"]["bytes_sent"] > 0
         digest = world.submit().digest
         world.done(digest)
-        shard = notary.models.load("credit", FDSKL).shard
+        shard = world.models("notary").load("credit", FDSKL).shard
         assert (shard.columns, shard.coefficients, shard.coefficient_share) == ((), None, None)
         # Everybody lacks twenty people: without the shop, twenty more are common.
         common = ROWS + 20 * (len(WITH_NOTARY) - len(names))
@@ -65,8 +65,8 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
         with pytest.raises(Exception, match="notary refused these predictions: 10 rows asked for"):
             lender.predict("credit", IDS[:10], False, None)
         shown = notary.answer({"command": "show", "number": 1})["text"]
-        lender.predictions.close()
-        notary.predictions.close()
+        lender.predictor.close()
+        notary.predictor.close()
     assert "none: you are the dealer, and send random masks to lender, bank" in shown
     assert "you learn how many rows the others have in common, and no id" in shown
     assert "against your policy" not in shown
@@ -105,7 +105,7 @@ def test_a_dealer_that_is_told_different_numbers(tmp_path, monkeypatch):
                 "notary: the others must agree on the number of their common rows: "
                 "lender says 150, bank says 151, shop says 150"
             )
-        assert not any(world[name].models.newest_of_job(digest) for name in WITH_NOTARY)
+        assert not any(world.models(name).newest_of_job(digest) for name in WITH_NOTARY)
 
 
 def test_a_dealer_that_is_started_again(tmp_path, monkeypatch):

@@ -8,19 +8,17 @@ import time
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from tests.node.services import Trio, trio
-from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
+from tests.organisations import NAMES, RULE, lay_out, until, write_job
 from vertikal import files
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
-from vertikal.errors import InputError, PeerStopped, PredictionRefused
+from vertikal.errors import InputError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.messages import Asked, Beat, pack
-from vertikal.node.predictions.prediction import Session
 from vertikal.node.runs import party_run
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -77,7 +75,7 @@ def test_two_jobs_at_once_and_the_same_one_twice(world):
     third = world.submit().digest
     assert third != second
     world.done(third)
-    assert world["bank"].models.show("credit").version == 2
+    assert world.models("bank").show("credit").version == 2
 
 
 def test_a_table_that_changed_after_its_owner_approved(tmp_path):
@@ -96,7 +94,7 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
             # The others are not told anything about the table.
             assert record.final.words == "bank cannot go on; its owner knows why"
         assert "has changed since bank approved" in world.record("bank", digest).words
-        assert all(world[name].models.newest_of_job(digest) is None for name in NAMES)
+        assert all(world.models(name).newest_of_job(digest) is None for name in NAMES)
 
 
 @pytest.mark.parametrize("late", ["_align", "_labels"])
@@ -274,7 +272,7 @@ def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
     for name in NAMES:
         store = Path(world.root, name, "store")
         found += [path for path in (store, *store.rglob("*")) if path.lstat().st_mode & 0o077]
-        secret = world[name].models.load("credit", FDSKL, None).shard.seed
+        secret = world.models(name).load("credit", FDSKL, None).shard.seed
         said = "\n".join(world.said[name]) + (store / "audit.log").read_text()
         key = (world.root / name / f"{name}.key").read_text().splitlines()[1]
         assert secret.hex() not in said
@@ -282,99 +280,3 @@ def test_everything_on_disk_is_the_owners_and_nothing_secret_is_said(world):
         # No id of anybody in a log.
         assert not [str(number) for number in range(1000, 1120) if f'"{number}"' in said]
     assert found == []
-
-
-def test_rows_a_day_are_limited(tmp_path):
-    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 3\n" + RULE, "shop": RULE})
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as world:
-        world.done(world.submit().digest)
-        lender = world["lender"]
-        assert [one["status"] for one in lender.predict("credit", ("1001", "x"), None, None)] == [
-            "ok",
-            "unknown",
-        ]
-        with pytest.raises(
-            Exception, match="bank refused these predictions: 2 rows asked for, 2 of 3"
-        ):
-            lender.predict("credit", ("1001", "1002"), None, None)
-        assert lender.predict("credit", ("1002",), None, None)[0]["status"] == "ok"
-        with pytest.raises(InputError, match="predictions are asked for by lender"):
-            world["bank"].predict("credit", ("1001",), None, None)
-
-
-def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
-    """Of an id that only the bank has, the score would be about the bank's row alone."""
-    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": DEGRADED + RULE})
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as world:
-        digest = world.submit().digest
-        world.done(digest)
-        lender = world["lender"]
-        for ids in (("1001", "stranger"), ("1001",)):
-            with pytest.raises(
-                PredictionRefused, match=r"bank refused .* set degraded_predictions$"
-            ):
-                lender.predict("credit", ids, True, None)
-        assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
-        allowed = {
-            name: "degraded predictions: your policy allows them"
-            in world[name].answer({"command": "show", "number": 1})["text"]
-            for name in ("bank", "shop")
-        }
-        assert allowed == {"bank": False, "shop": True}
-
-
-def test_rows_that_a_party_lacks_are_not_scored_behind_the_others_backs(world, monkeypatch):
-    """A leader that says that it asks for common ids, and then chooses others as well."""
-    world.done(world.submit().digest)
-    heard = Session._answer_of
-
-    def deaf(session, name, rows):
-        heard(session, name, rows)
-        return np.ones(rows, bool)
-
-    monkeypatch.setattr(Session, "_answer_of", deaf)
-    # The shop lacks this one, the others have it.
-    lacked = str(1000 + 60 + 2 * 20)
-    with pytest.raises(PeerStopped, match="lender chose rows that shop does not have"):
-        world["lender"].predict("credit", ("1001", lacked), False, None)
-    # Nor are rows that a party has refused to score.
-    with pytest.raises(PeerStopped, match=r"lender chose rows that (bank|shop) has refused"):
-        world["lender"].predict("credit", ("1001",), True, None)
-
-
-def test_unknown_ids_are_rejected_or_scored_at_the_means(tmp_path):
-    policy = {"bank": DEGRADED + RULE, "shop": DEGRADED + RULE}
-    lay_out(tmp_path, rows=60, policy=policy)
-    write_job(tmp_path, directions=16, settings='disclosure = "open"')
-    with trio(tmp_path) as world:
-        world.done(world.submit().digest)
-        lender = world["lender"]
-        known, strange = lender.predict("credit", ("1001", "stranger"), True, None)
-        assert (known["status"], strange["status"]) == ("ok", "degraded")
-        assert strange["unknown_at"] == "lender, bank, shop"
-        assert np.isfinite(strange["value"])
-        alone = lender.predict("credit", ("1001",), True, None)[0]
-        assert alone["value"] == pytest.approx(known["value"], rel=1e-12)
-        rejected = lender.predict("credit", ("1001", "stranger"), False, None)[1]
-        assert (rejected["status"], rejected["value"]) == ("unknown", None)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "settings", "said"),
-    [
-        ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
-        ("fdskl", 'disclosure = "values"', "lender gets f of these rows, and nothing else"),
-        ("admm", "", "lender gets the joint prediction of each row, with two parties the other's"),
-    ],
-)
-def test_an_owner_reads_what_a_prediction_shows(tmp_path, algorithm, settings, said):
-    lay_out(tmp_path, rows=60)
-    write_job(tmp_path, directions=16, settings=settings, top=f'algorithm = "{algorithm}"')
-    if algorithm == "admm":
-        path = tmp_path / "lender" / "credit.toml"
-        path.write_text(path.read_text().replace("n_components = 16\n", ""))
-    with trio(tmp_path, ("lender",)) as world:
-        number = world.submit().number
-        assert said in world["lender"].answer({"command": "show", "number": number})["text"]

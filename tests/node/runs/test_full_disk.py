@@ -52,14 +52,14 @@ def disk(monkeypatch, quick_beats):
 
 
 def shards(world):
-    found = {name: world[name].models.load("credit", FDSKL).shard for name in NAMES}
+    found = {name: world.models(name).load("credit", FDSKL).shard for name in NAMES}
     assert all(one.seed for one in found.values())
     return found["lender"].coefficients.tobytes(), [found[name].seed for name in NAMES]
 
 
 def versions(world, name):
     """The versions of the model in a party's store, each whole, and nothing beside them."""
-    models = world[name].models
+    models = world.models(name)
     there = [one.version for one in models.versions()]
     for number in there:
         models.load("credit", FDSKL, number)

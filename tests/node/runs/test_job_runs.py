@@ -25,7 +25,7 @@ def submit(world, name, directions):
 
 def shards(world, name):
     """The model with this name at all parties, bit for bit."""
-    found = (world[party].models.load(name, FDSKL).shard for party in NAMES)
+    found = (world.models(party).load(name, FDSKL).shard for party in NAMES)
     return [msgspec.json.encode(one, enc_hook=lambda array: array.tolist()) for one in found]
 
 
@@ -48,7 +48,7 @@ def test_two_jobs_at_once_give_the_models_of_jobs_alone(world, monkeypatch):
     found = {name: shards(world, name) for name in ("small", "large")}
     for name, directions in (("small", 16), ("large", 48)):
         world.done(submit(world, name, directions))
-        assert world["shop"].models.show(name).version == 2
+        assert world.models("shop").show(name).version == 2
         assert shards(world, name) == found[name]
 
 

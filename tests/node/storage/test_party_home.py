@@ -57,6 +57,6 @@ def test_tables_in_a_database_and_in_parquet(tmp_path, monkeypatch):
     with trio(tmp_path) as world:
         digest = world.submit().digest
         world.done(digest)
-        assert world["bank"].models.newest_of_job(digest).facts["rows"] == 60
+        assert world.models("bank").newest_of_job(digest).facts["rows"] == 60
         scores = world["lender"].predict("credit", ("1001", "1002"), None, None)
         assert [one["status"] for one in scores] == ["ok", "ok"]

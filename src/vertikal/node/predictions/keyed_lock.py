@@ -1,4 +1,4 @@
-"""One lock per thing, and no wait for it without end."""
+"""One lock per key, with a limit on every wait."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from vertikal.errors import DeadlineExceeded
 
 
 class KeyedLock:
-    """Who uses one thing waits for its other users, for ``seconds`` at most, and for nobody else.
+    """Users of one key wait for one another, ``seconds`` at most; other keys are not held up.
 
-    >>> turns = KeyedLock(20.0)
-    >>> with turns.of("accounts", "its table is being read"):
+    >>> locks = KeyedLock(20.0)
+    >>> with locks.hold("accounts", "its table is being read"):
     ...     pass
     """
 
@@ -23,13 +23,13 @@ class KeyedLock:
         self._locks: dict[Hashable, threading.Lock] = {}
 
     @contextmanager
-    def of(self, name: Hashable, why: str, seconds: float | None = None) -> Iterator[None]:
-        """The turn of who asks for ``name``; DeadlineExceeded with ``why`` if it never comes."""
+    def hold(self, key: Hashable, reason: str, seconds: float | None = None) -> Iterator[None]:
+        """Hold the lock of ``key``; DeadlineExceeded with ``reason`` if it does not get free."""
         seconds = self._seconds if seconds is None else seconds
         with self._lock:
-            lock = self._locks.setdefault(name, threading.Lock())
+            lock = self._locks.setdefault(key, threading.Lock())
         if not lock.acquire(timeout=seconds):
-            raise DeadlineExceeded(f"{why}, for {seconds:.0f} s already; ask again later")
+            raise DeadlineExceeded(f"{reason}, for {seconds:.0f} s already; ask again later")
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Models and tables at hand for predictions; a table is read again when it has changed."""
+"""Models and tables kept in memory for predictions; a table is read again when it has changed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PATIENCE = 20.0
 """Seconds that a request waits while another loads the same model or reads the same table; the
 leader, which waits longer, is then told why."""
 READINGS = 3
-"""How often a file is read that changes meanwhile."""
+"""Readings of a file that changes while it is read, before it is refused."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A party's shard of one job, and how its columns are made."""
+    """A party's shard of one job, and the preparation of its columns."""
 
     record: Record
     manifest: Manifest
@@ -52,29 +52,29 @@ class Model:
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What is read of a table; models that need the same share it."""
+class _TablePart:
+    """The part of a table that a model needs; models that need the same part share it."""
 
     offer: Offer
     columns: tuple[str, ...]
-    whole: bool
-    """Whether only rows with all their cells count."""
+    complete: bool
+    """True if only rows with all their cells count."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table in memory: where each id stands, and which rows have all their cells."""
+    """A table in memory, with the place of each id whose row has the cells that are needed."""
 
     stamp: tuple[int, ...]
     source: Source
     places: dict[bytes, int]
 
     def known(self, ids: tuple[str, ...]) -> Any:
-        """Which of these ids are there, with all cells that the model needs: (ids,) bool."""
+        """Mark the ids that are there, with all cells that the model needs: (ids,) bool."""
         return np.array([one in self.places for one in write_ids(ids)[0]], bool)
 
     def table(self, model: Model, ids: tuple[str, ...]) -> Table:
-        """The rows of these ids as the model wants them; training means for those unknown."""
+        """Prepare the rows of these ids for the model; unknown ids get the training means."""
         places = np.array([self.places.get(one, -1) for one in write_ids(ids)[0]], np.int64)
         there = places >= 0
         values = model.preparation.blank(len(ids)).block(slice(None))
@@ -85,67 +85,68 @@ class Rows:
 
 
 @dataclass
-class _Held:
-    """A model in memory, when it was last asked for, and what it needs of which table."""
+class _CachedModel:
+    """A model in memory, the time of its last use, and the part of a table that it needs."""
 
     model: Model
     used: float = field(default_factory=time.monotonic)
-    reading: _Reading | None = None
+    part: _TablePart | None = None
 
 
 class ModelCache:
-    """What one party needs at hand to predict."""
+    """The models and tables that one party predicts with."""
 
-    def __init__(self, home: PartyHome) -> None:
+    def __init__(self, home: PartyHome, models: JobModels) -> None:
         self._home = home
-        self._models = JobModels(home)
-        self._turns = KeyedLock(PATIENCE)
+        self._models = models
+        self._locks = KeyedLock(PATIENCE)
         self._lock = threading.Lock()
-        self._held: dict[str, _Held] = {}
-        self._rows: dict[_Reading, Rows] = {}
+        self._cached: dict[str, _CachedModel] = {}
+        self._rows: dict[_TablePart, Rows] = {}
 
     def model(self, record: Record) -> Model:
-        """The stored shard of this job, its digests and known answers checked when it is loaded.
+        """Return the stored shard of this job; loading it checks its digests and known answers.
 
-        Asked before every prediction: a shard that was deleted since is not used any more.
+        Called before every prediction, so that a shard that was deleted since is not used any more.
         """
-        with self._turns.of(record.digest, f"{self._home.me}: its model is being loaded"):
-            held = self._held.get(record.digest)
-            if held is None or not self._models.holds(held.model.manifest):
+        with self._locks.hold(record.digest, f"{self._home.me}: its model is being loaded"):
+            cached = self._cached.get(record.digest)
+            if cached is None or not self._models.holds(cached.model.manifest):
                 with self._lock:
-                    self._held.pop(record.digest, None)
-                held = _Held(self._load(record))
+                    self._cached.pop(record.digest, None)
+                cached = _CachedModel(self._load(record))
                 with self._lock:
-                    self._held[record.digest] = held
-            held.used = time.monotonic()
-            return held.model
+                    self._cached[record.digest] = cached
+            cached.used = time.monotonic()
+            return cached.model
 
     def rows(self, model: Model) -> Rows:
-        """The table as it is now, for all of one request: what is said to be known is then used."""
+        """Return the table as it is now. A request uses what one call returned to its end, so that
+        a row that it found is not missing later."""
         offer = offered(self._home.file, model.record.proposal)[0]
-        whole = model.preparation.missing == "refuse"
-        reading = _Reading(offer, model.preparation.names, whole)
+        complete = model.preparation.missing == "refuse"
+        part = _TablePart(offer, model.preparation.names, complete)
         with self._lock:
-            if model.digest in self._held:
-                self._held[model.digest].reading = reading
-        with self._turns.of(reading, f"{self._home.me}: its table is being read"):
-            known = self._rows.get(reading)
+            if model.digest in self._cached:
+                self._cached[model.digest].part = part
+        with self._locks.hold(part, f"{self._home.me}: its table is being read"):
+            known = self._rows.get(part)
             if known is None or known.stamp != _stamp(self._home, offer):
-                known = _read_whole(self._home, reading)
+                known = _read_unchanged(self._home, part)
                 with self._lock:
-                    self._rows[reading] = known
+                    self._rows[part] = known
             return known
 
     def tidy(self) -> None:
         """Let go of models that were deleted or lie idle, and of tables that no other one needs."""
         oldest = time.monotonic() - KEEP
         with self._lock:
-            for digest, held in list(self._held.items()):
-                if held.used < oldest or not self._models.holds(held.model.manifest):
-                    del self._held[digest]
-            needed = {held.reading for held in self._held.values()}
-            for reading in self._rows.keys() - needed:
-                del self._rows[reading]
+            for digest, cached in list(self._cached.items()):
+                if cached.used < oldest or not self._models.holds(cached.model.manifest):
+                    del self._cached[digest]
+            needed = {cached.part for cached in self._cached.values()}
+            for part in self._rows.keys() - needed:
+                del self._rows[part]
 
     def _load(self, record: Record) -> Model:
         manifest = self._models.newest_of_job(record.digest)
@@ -159,8 +160,10 @@ class ModelCache:
 
 
 def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
-    """What changes when a table does: of a file which it is, its time and size, of a database the
-    minute."""
+    """Return numbers that change when a table does: inode, time and size of a file.
+
+    Of a database nothing like it is known; there the minute changes.
+    """
     if offer.query is not None:
         return (int(time.monotonic()) // DATABASE,)
     try:
@@ -170,31 +173,31 @@ def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read_whole(home: PartyHome, reading: _Reading) -> Rows:
-    """The table as it was at one moment; a file that is written to meanwhile is read again."""
+def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
+    """Read the table as it is at one moment; a file that is written to meanwhile is read again."""
     for _ in range(READINGS):
-        stamp = _stamp(home, reading.offer)
-        rows = _read(home, reading, stamp)
-        if reading.offer.query is not None or _stamp(home, reading.offer) == stamp:
+        stamp = _stamp(home, part.offer)
+        rows = _read(home, part, stamp)
+        if part.offer.query is not None or _stamp(home, part.offer) == stamp:
             return rows
     raise InputError(
         f"table of {home.me} changes while it is read; write a new file and move it to its place"
     )
 
 
-def _read(home: PartyHome, reading: _Reading, stamp: tuple[int, ...]) -> Rows:
-    offer, names = reading.offer, reading.columns
+def _read(home: PartyHome, part: _TablePart, stamp: tuple[int, ...]) -> Rows:
+    offer, names = part.offer, part.columns
     source = open_offer(home, offer)
-    # Ids and columns in one pass: in a second one another file may lie there.
+    # Ids and columns in one pass: before a second one the file may be replaced.
     batches = list(source.blocks([offer.id, *names]))
     if not batches:
         raise InputError(f"table of {home.me}: {source.title} has no rows")
     content = arrow().Table.from_batches(batches)
     usable = np.ones(content.num_rows, bool)
-    if reading.whole:
+    if part.complete:
         for name in names:
             for chunk_start, cells in _chunks(content.column(name)):
-                usable[chunk_start : chunk_start + len(cells)] &= _there(cells)
+                usable[chunk_start : chunk_start + len(cells)] &= _is_filled(cells)
     written = normalise(home.me, content.column(offer.id)).values
     places = {one: row for row, one in enumerate(written) if usable[row]}
     return Rows(stamp, open_source(home.me, content.select(list(names))), places)
@@ -208,8 +211,8 @@ def _chunks(column: Any) -> list[tuple[int, Any]]:
     return found
 
 
-def _there(cells: Any) -> Any:
-    """Which cells are not missing."""
+def _is_filled(cells: Any) -> Any:
+    """Mark the cells that are not missing."""
     if kind_of(cells) == TEXT:
         return np.asarray(texts(cells).is_valid())
     return ~np.isnan(numbers(cells))

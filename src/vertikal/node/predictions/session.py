@@ -1,11 +1,11 @@
-"""Predictions with a stored model: one session between the leader and the others.
+"""One session of predictions with a stored model, between the leader of its job and the others.
 
-A session is a mesh and a party that stay while requests come. In each request the leader says which
-ids it asks for; every other party looks whether its policy allows so many rows today, which of the
-ids it knows, and takes part with its rows. An id that a party lacks is left out, or, if the leader
-asked for that and the others allow it, scored with this party's columns at their training means and
-flagged. A dealer
-without data is told how many rows there are, and no id.
+A session is a mesh and a party that stay while requests come. In each request the leader names the
+ids that it asks for. Every other party checks that its policy allows so many rows today, answers
+which of the ids it knows, and takes part with its rows. An id that a party lacks is left out. Where
+the leader asks for it and the others allow it, such an id is scored all the same, with that party's
+columns at their training means, and flagged as degraded. A dealer without data is told how many
+rows there are, and no id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
-from vertikal.node.predictions.limits import DailyLimit
+from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
@@ -63,13 +63,13 @@ PATIENCE = 5.0
 IDLE = 120.0
 """Seconds without a request after which the leader ends a session; the others wait longer."""
 LONGEST = 3600.0
-"""Seconds after which a session is followed by another."""
+"""Seconds after which another session takes the place of one."""
 MOST_REQUESTS = 1000
-"""Requests of one session: its keys and its ledger, which its end writes to the log, grow with
-each."""
+"""Requests of one session: its keys and its ledger grow with each, until its end writes them to the
+audit log."""
 
 
-class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request; one without rows ends the session. A dealer without data gets no ids."""
 
     rows: int
@@ -77,20 +77,20 @@ class _Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degraded: bool
 
 
-_read_request = msgpack_reader(_Ask)
+_read_request = msgpack_reader(_Request)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What came out for each id that was asked for."""
+    """The score of each id that was asked for."""
 
     ids: tuple[str, ...]
     values: Any  # (ids,) f; nan where it was not scored
     unknown: tuple[tuple[str, ...], ...]
     """By id: the parties that do not know it. With a value, the score is degraded."""
 
-    def rows(self, logistic: bool) -> list[dict[str, Any]]:
-        """One record per id, for a file or an answer."""
+    def rows(self, log_odds: bool) -> list[dict[str, Any]]:
+        """Make one record per id, for a file or an answer; log-odds also give a probability."""
         rows = []
         for one, value, unknown in zip(self.ids, self.values, self.unknown, strict=True):
             scored = bool(np.isfinite(value))
@@ -101,28 +101,29 @@ class Scores:
                 "value": float(value) if scored else None,
                 "unknown_at": ", ".join(unknown),
             }
-            if logistic:
+            if log_odds:
                 row["probability"] = float(1 / (1 + np.exp(-value))) if scored else None
             rows.append(row)
         return rows
 
 
 class Session:
-    """One party's end of one session: `begin`, requests, `end`.
+    """One party's end of one session: `begin`, then `ask` or `serve`, then `end`.
 
-    Its mesh is there from the start, so that others can break off every wait by abandoning it.
+    Its mesh is there from the start, so that another thread can break off every wait by abandoning
+    it.
     """
 
     def __init__(
-        self, home: PartyHome, links: StandingLinks, record: Record, name: str, shelf: ModelCache
+        self, home: PartyHome, links: StandingLinks, record: Record, name: str, cache: ModelCache
     ) -> None:
         self._home = home
-        self._shelf = shelf
-        self._record = record
+        self._cache = cache
+        self.record = record
         self._name = name
         self._algorithm = algorithm_named(record.proposal.job.algorithm)
         job = record.proposal.job
-        self._blind = job.bare_dealer
+        self._bare_dealer = job.bare_dealer
         self.mesh = RunMesh(
             links,
             job.names,
@@ -140,13 +141,13 @@ class Session:
 
     def begin(self) -> None:
         """Load the model and meet the others."""
-        job = self._record.proposal.job
+        job = self.record.proposal.job
         try:
-            # Inside: the others are told at once where a party has no model any more, or where its
-            # owner has since forbidden what the job shows.
-            if not self._record.leads(self._home.me):
-                check_policy(self._home.file, self._record.proposal)
-            self._model: Model = self._shelf.model(self._record)
+            # Inside this block, so that the others hear at once that this party has no model any
+            # more, or that its owner has since forbidden what the job shows.
+            if not self.record.leads(self._home.me):
+                check_policy(self._home.file, self.record.proposal)
+            self._model: Model = self._cache.model(self.record)
             self._party = Party(
                 self.mesh,
                 Table(self._home.me, (), np.zeros((0, 0))),
@@ -161,14 +162,14 @@ class Session:
             )
         except BaseException as error:
             if not isinstance(error, MeshError):
-                # Who has not met this party yet would not hear why it ends.
+                # A party that has not met this one yet would not hear why it ends.
                 with suppress(MeshError):
                     self.mesh.connect(PATIENCE)
             self.end(peer_message(self._home.me, error))
             raise
 
     def end(self, reason: str = "") -> None:
-        """Let go of the mesh, and write to the audit log what was sent; once only."""
+        """Let go of the mesh and write what was sent to the audit log; later calls do nothing."""
         if self._over:
             return
         self._over = True
@@ -185,22 +186,22 @@ class Session:
         )
 
     @property
-    def worn(self) -> bool:
-        """At the leader: whether it lies idle, or is to be followed by another."""
+    def expired(self) -> bool:
+        """At the leader: True if it lies idle, or is so old that another takes its place."""
         now = time.monotonic()
         idle, old = now - self._used > IDLE, now - self._began > LONGEST
         return idle or old or self._requests >= MOST_REQUESTS
 
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """At the leader: the scores of these ids."""
+        """At the leader: score these ids."""
         self._requests += 1
         self._used = time.monotonic()
         party = self._party
-        self._model = self._shelf.model(self._model.record)
-        self._tell(_Ask(len(ids), ids, degraded))
+        self._model = self._cache.model(self._model.record)
+        self._send_request(_Request(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
-        self._rows = self._shelf.rows(self._model)
+        self._rows = self._cache.rows(self._model)
         known = {party.name: self._rows.known(ids)}
         for name in self._others():
             known[name] = self._answer_of(name, len(ids))
@@ -225,7 +226,7 @@ class Session:
     def serve(self, limit: DailyLimit) -> None:
         """At the others: take part in requests until the leader has no more."""
         for _ in range(MOST_REQUESTS):
-            request = self._hear()
+            request = self._receive_request()
             if not request.rows:
                 return
             told = self._known(request, limit)
@@ -235,28 +236,28 @@ class Session:
             if chosen.any():
                 self._predict(request.ids, chosen)
 
-    def _check_chosen(self, request: _Ask, told: Any, chosen: Any) -> None:
-        """Refuse rows that were not asked for, or refused, or that not all have where all must."""
+    def _check_chosen(self, request: _Request, told: Any, chosen: Any) -> None:
+        """Refuse to score rows that were not asked for, or that this party refused or lacks."""
         leader, me = self._party.leader, self._party.name
-        if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._blind):
+        if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._bare_dealer):
             raise MeshError(f"{leader} chose among {len(chosen)} rows")
         if not chosen.any():
             return
         if isinstance(told, dict):
             raise MeshError(f"{leader} chose rows that {me} has refused")
-        # For the others' sake, who cannot see it: the score would show their rows by themselves.
+        # The other parties cannot see this, and the score would show their rows by themselves.
         if not request.degraded and not told[: len(chosen)][chosen].all():
             raise MeshError(f"{leader} chose rows that {me} does not have")
 
-    def _known(self, request: _Ask, limit: DailyLimit) -> Any:
-        """Which of the ids asked for are known here, or why they are not to be predicted."""
+    def _known(self, request: _Request, limit: DailyLimit) -> Any:
+        """Answer which of the ids asked for are known here, or why they are not to be predicted."""
         try:
-            self._model = self._shelf.model(self._model.record)
+            self._model = self._cache.model(self._model.record)
             self._check_degraded(request)
             limit.spend(request.rows)
             told = np.ones(request.rows, np.uint8)
-            if self._party.name != self._blind:
-                self._rows = self._shelf.rows(self._model)
+            if self._party.name != self._bare_dealer:
+                self._rows = self._cache.rows(self._model)
                 told = self._rows.known(request.ids).astype(np.uint8)
             self._home.log.record(
                 "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
@@ -268,17 +269,21 @@ class Session:
             return {"refused": peer_message(self._home.me, error)}
         return told
 
-    def _check_degraded(self, request: _Ask) -> None:
+    def _check_degraded(self, request: _Request) -> None:
         """Refuse scores that may depend on this party's row alone, unless its owner allows them."""
         me = self._home.me
-        if request.degraded and me != self._blind and not self._home.policy.degraded_predictions:
+        if (
+            request.degraded
+            and me != self._bare_dealer
+            and not self._home.policy.degraded_predictions
+        ):
             raise PeerVisibleError(
                 f"policy of {me}: no scores of ids that some party lacks; ask for those that all "
                 f"have (--unknown reject), or let the owner of {me} set degraded_predictions"
             )
 
     def _predict(self, ids: tuple[str, ...], chosen: Any) -> Any:
-        if self._party.name == self._blind:
+        if self._party.name == self._bare_dealer:
             self._party.table = Table(self._party.name, (), np.empty((int(chosen.sum()), 0)))
         else:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
@@ -289,24 +294,24 @@ class Session:
     def _others(self) -> tuple[str, ...]:
         return tuple(name for name in self._party.parties if name != self._party.leader)
 
-    def _tell(self, request: _Ask) -> None:
+    def _send_request(self, request: _Request) -> None:
         blind = msgspec.structs.replace(request, ids=())
         for name in self._others():
-            told = msgspec.msgpack.encode(blind if name == self._blind else request)
+            told = msgspec.msgpack.encode(blind if name == self._bare_dealer else request)
             self._send(name, np.frombuffer(told, np.uint8), ASKED)
 
     def _send(self, name: str, told: Any, disclosure: Disclosure) -> None:
-        """The leader to one of the others; to a dealer without data it is numbers of rows."""
-        kind = COUNTED if name == self._blind else disclosure
+        """At the leader: send to another party; a dealer without data gets numbers of rows."""
+        kind = COUNTED if name == self._bare_dealer else disclosure
         self._party.broadcast(told, (self._party.leader, name), kind)
 
     def _receive(self, disclosure: Disclosure) -> Any:
-        """The same, at the one it is sent to."""
+        """At the others: receive what the leader sends by `_send`."""
         party = self._party
-        kind = COUNTED if party.name == self._blind else disclosure
+        kind = COUNTED if party.name == self._bare_dealer else disclosure
         return np.asarray(party.broadcast(None, (party.leader, party.name), kind))
 
-    def _hear(self) -> _Ask:
+    def _receive_request(self) -> _Request:
         party = self._party
         self._rows = None  # the next request may find another table
         with party.waiting(IDLE + WAIT):
@@ -315,7 +320,7 @@ class Session:
             request = _read_request(packed.tobytes())
         except (msgspec.DecodeError, ValueError) as error:
             raise MeshError(f"request of {party.leader}: {error}") from None
-        expected = 0 if party.name == self._blind else request.rows
+        expected = 0 if party.name == self._bare_dealer else request.rows
         if request.rows < 0 or len(request.ids) != expected:
             raise MeshError(
                 f"request of {party.leader}: {request.rows} rows, {len(request.ids)} ids"
@@ -336,5 +341,5 @@ class Session:
             return self._receive(CHOSEN).astype(bool)
         flags = chosen.astype(np.uint8)
         for name in self._others():
-            self._send(name, flags[chosen] if name == self._blind else flags, CHOSEN)
+            self._send(name, flags[chosen] if name == self._bare_dealer else flags, CHOSEN)
         return chosen

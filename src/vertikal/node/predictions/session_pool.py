@@ -19,11 +19,12 @@ from vertikal.errors import (
 )
 from vertikal.node.approval.job_records import Record
 from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.models.job_models import JobModels
 from vertikal.node.peer_message import peer_message
+from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.keyed_lock import KeyedLock
-from vertikal.node.predictions.limits import DailyLimit
 from vertikal.node.predictions.model_cache import ModelCache
-from vertikal.node.predictions.prediction import WAIT, Scores, Session
+from vertikal.node.predictions.session import WAIT, Scores, Session
 from vertikal.node.storage.party_home import PartyHome
 
 MOST_SESSIONS = 16
@@ -32,19 +33,24 @@ CLOSING = 2.0
 """Seconds that a service which stops waits for a request under way."""
 
 
-class Predictions:
-    """All sessions of one party: those it leads, and those in which it serves."""
+class SessionPool:
+    """Opens, shares and ends the sessions of one party."""
 
     def __init__(
-        self, home: PartyHome, links: StandingLinks, open_session: Callable[[Record, str], None]
-    ):
+        self,
+        home: PartyHome,
+        links: StandingLinks,
+        models: JobModels,
+        open_session: Callable[[Record, str], None],
+    ) -> None:
         self._home = home
         self._links = links
-        self._open = open_session
-        self._shelf = ModelCache(home)
+        self._open_session = open_session
+        """Asks the other parties of a job to take part in the session of this name."""
+        self._cache = ModelCache(home, models)
         self._limit = DailyLimit(home.store / "predictions", home.policy.predictions_per_day)
         # Requests with one model wait for one another, and for no other model's.
-        self._turns = KeyedLock(WAIT)
+        self._locks = KeyedLock(WAIT)
         self._led: dict[str, Session] = {}
         # Never held while anybody is waited for.
         self._lock = threading.Lock()
@@ -53,11 +59,11 @@ class Predictions:
         self._closed = False
 
     def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """The scores of these ids; after one that failed, the next request opens a new session."""
-        why = f"{self._home.me}: other requests with this model are under way"
-        with self._turns.of(record.digest, why):
+        """Score these ids; after a request that failed, the next one opens a new session."""
+        reason = f"{self._home.me}: other requests with this model are under way"
+        with self._locks.hold(record.digest, reason):
             session = self._led.get(record.digest)
-            if session is not None and (session.broken or session.worn):
+            if session is not None and (session.broken or session.expired):
                 self._close(record.digest, "a party was lost" if session.broken else "")
                 session = None
             try:
@@ -82,31 +88,31 @@ class Predictions:
         threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
 
     def tidy(self) -> None:
-        """Let go of what is not needed any more; to be called now and then, and never waits."""
-        self._shelf.tidy()
+        """End sessions that have expired and let go of models that lie idle; never waits."""
+        self._cache.tidy()
         for digest, session in list(self._led.items()):
-            # One whose turn is not free is in use.
-            with suppress(DeadlineExceeded), self._turns.of(digest, "", 0.0):
-                if session.worn and self._led.get(digest) is session:
+            # A session whose lock is held is in use.
+            with suppress(DeadlineExceeded), self._locks.hold(digest, "", 0.0):
+                if session.expired and self._led.get(digest) is session:
                     del self._led[digest]
                     threading.Thread(target=self._end, args=(session, ""), daemon=True).start()
 
     def close(self) -> None:
         """End all sessions; requests under way fail, and no other begins."""
-        words = "its service was stopped"
+        reason = "its service was stopped"
         with self._lock:
             self._closed = True
             sessions = list(self._all)
         for session in sessions:
-            session.mesh.abandon(words)
+            session.mesh.abandon(reason)
         for digest in list(self._led):
-            # Who is at it ends it, now that its waits fail.
-            with suppress(DeadlineExceeded), self._turns.of(digest, "", CLOSING):
-                self._close(digest, words)
+            # A request under way fails now, and its thread ends the session itself.
+            with suppress(DeadlineExceeded), self._locks.hold(digest, "", CLOSING):
+                self._close(digest, reason)
 
     def _lead(self, record: Record) -> Session:
         name = f"predict/{record.digest}/{secrets.token_hex(8)}"
-        self._open(record, name)
+        self._open_session(record, name)
         session = self._led[record.digest] = self._enter(record, name)
         session.begin()
         return session
@@ -127,11 +133,11 @@ class Predictions:
                 self._all -= {session}
 
     def _enter(self, record: Record, name: str) -> Session:
-        """A new session; from now on `close` ends its waits, also those for a first contact."""
+        """Make a session; from now on `close` ends its waits, also those for a first contact."""
         with self._lock:
             if self._closed:
                 raise PeerStopped(f"{self._home.me}: its service was stopped")
-            session = Session(self._home, self._links, record, name, self._shelf)
+            session = Session(self._home, self._links, record, name, self._cache)
             self._all.add(session)
             return session
 
@@ -144,21 +150,23 @@ class Predictions:
             with suppress(DiskFull):
                 self._home.note_refusal(record.proposal.job.leader, _reason(error))
 
-    def _close(self, digest: str, words: str) -> None:
+    def _close(self, digest: str, reason: str) -> None:
         session = self._led.pop(digest, None)
         if session is not None:
-            self._end(session, words)
+            self._end(session, reason)
 
-    def _end(self, session: Session, words: str) -> None:
-        with suppress(DiskFull):  # the log is owed the line
-            session.end(words)
+    def _end(self, session: Session, reason: str) -> None:
+        with suppress(DiskFull):  # the line is written to the log when there is room again
+            session.end(reason)
         with self._lock:
             self._all.discard(session)
 
 
 def _reason(error: Exception) -> str:
-    """For the owner's log; of an error that is not Vertikal's own where, for its words may hold
-    cells."""
+    """Name an error in the owner's log.
+
+    The message of a foreign exception may quote cells of a table, so only its place is named.
+    """
     if isinstance(error, VertikalError):
         return str(error)
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,4 +1,4 @@
-"""How many rows a party has predicted today, on disk, so that a restart forgets nothing."""
+"""The daily limit of predictions: rows predicted so far today, on disk, whatever restarts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class DailyLimit:
             write_whole(self._path, f"{day} {spent + rows}".encode())
 
     def _spent(self, today: str) -> tuple[str, int]:
-        """The day that counts, and its rows so far.
+        """Return the day that counts and its rows so far.
 
-        A clock that was set back begins no new day: the latest one that was booked goes on.
+        A clock that was set back begins no new day: the latest day that was booked goes on.
         """
         try:
             text = self._path.read_text("utf-8", "replace")
@@ -45,8 +45,9 @@ class DailyLimit:
             return today, 0
         if not _BOOKED.fullmatch(text):
             raise PeerVisibleError(
-                f"how many rows were predicted today cannot be read, so all count as used: the "
-                f"owner looks at the file {self._path.name!r} of the store, and removes it"
+                f"the count of rows predicted today cannot be read, so the whole limit counts as "
+                f"used; the owner must look at the file {self._path.name!r} of the store and "
+                "remove it"
             )
         day, count = text.split(" ")
         if day > today:

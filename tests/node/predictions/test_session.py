@@ -1,0 +1,118 @@
+"""One session of predictions: which rows are scored, and which are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.node.services import trio
+from tests.organisations import DEGRADED, RULE, lay_out, write_job
+from vertikal.errors import InputError, PeerStopped, PredictionRefused
+from vertikal.node.predictions.model_cache import Rows
+from vertikal.node.predictions.session import KNOWN
+from vertikal.party.party import Party
+
+pytestmark = pytest.mark.usefixtures("quick_beats")
+
+IDS = ("1001", "1002")
+
+
+def test_rows_a_day_are_limited(tmp_path):
+    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 3\n" + RULE, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        lender = world["lender"]
+        assert [one["status"] for one in lender.predict("credit", ("1001", "x"), None, None)] == [
+            "ok",
+            "unknown",
+        ]
+        with pytest.raises(
+            Exception, match="bank refused these predictions: 2 rows asked for, 2 of 3"
+        ):
+            lender.predict("credit", ("1001", "1002"), None, None)
+        assert lender.predict("credit", ("1002",), None, None)[0]["status"] == "ok"
+        with pytest.raises(InputError, match="predictions are asked for by lender"):
+            world["bank"].predict("credit", ("1001",), None, None)
+
+
+def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
+    """Of an id that only the bank has, the score would be about the bank's row alone."""
+    lay_out(tmp_path, rows=60, policy={"bank": RULE, "shop": DEGRADED + RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.done(digest)
+        lender = world["lender"]
+        for ids in (("1001", "stranger"), ("1001",)):
+            with pytest.raises(
+                PredictionRefused, match=r"bank refused .* set degraded_predictions$"
+            ):
+                lender.predict("credit", ids, True, None)
+        assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
+        allowed = {
+            name: "degraded predictions: your policy allows them"
+            in world[name].answer({"command": "show", "number": 1})["text"]
+            for name in ("bank", "shop")
+        }
+        assert allowed == {"bank": False, "shop": True}
+
+
+def test_rows_that_a_party_lacks_are_not_scored_behind_the_others_backs(world, monkeypatch):
+    """A leader that says that it asks for common ids, and then chooses others as well."""
+    world.done(world.submit().digest)
+    lender = world["lender"]
+    real = Party.broadcast
+
+    def deaf(party, payload, tree, disclosure):
+        heard = real(party, payload, tree, disclosure)
+        # Whatever the others answer, the leader takes it that they have all of these ids.
+        told = disclosure is KNOWN and party.name == "lender"
+        return np.ones(len(ids), np.uint8) if told else heard
+
+    monkeypatch.setattr(Party, "broadcast", deaf)
+    # The shop lacks this one, the others have it.
+    ids = ("1001", str(1000 + 60 + 2 * 20))
+    with pytest.raises(PeerStopped, match="lender chose rows that shop does not have"):
+        lender.predict("credit", ids, False, None)
+    # Nor are rows that a party has refused to score.
+    ids = ("1001",)
+    with pytest.raises(PeerStopped, match=r"lender chose rows that (bank|shop) has refused"):
+        lender.predict("credit", ids, True, None)
+
+
+def test_unknown_ids_are_rejected_or_scored_at_the_means(tmp_path):
+    policy = {"bank": DEGRADED + RULE, "shop": DEGRADED + RULE}
+    lay_out(tmp_path, rows=60, policy=policy)
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        lender = world["lender"]
+        known, strange = lender.predict("credit", ("1001", "stranger"), True, None)
+        assert (known["status"], strange["status"]) == ("ok", "degraded")
+        assert strange["unknown_at"] == "lender, bank, shop"
+        assert np.isfinite(strange["value"])
+        alone = lender.predict("credit", ("1001",), True, None)[0]
+        assert alone["value"] == pytest.approx(known["value"], rel=1e-12)
+        rejected = lender.predict("credit", ("1001", "stranger"), False, None)[1]
+        assert (rejected["status"], rejected["value"]) == ("unknown", None)
+
+
+def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatch):
+    """The row was said to be known: a score marked ok is never made with training means."""
+    lender, table = trained["lender"], Path(trained["bank"].home.folder, "people.csv")
+    before = lender.predict("credit", IDS, None, None)
+    real = Rows.known
+
+    def known(rows, ids):
+        found = real(rows, ids)
+        if rows.source.party == "bank":
+            titles, *lines = table.read_text().splitlines(keepends=True)
+            table.write_text("".join([titles, *(x for x in lines if not x.startswith(IDS))]))
+        return found
+
+    monkeypatch.setattr(Rows, "known", known)
+    assert lender.predict("credit", IDS, True, None) == before
+    assert {x["status"] for x in lender.predict("credit", IDS, True, None)} == {"degraded"}
