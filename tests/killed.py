@@ -21,7 +21,7 @@ PLACES = {
     "sum": ("vertikal.secure.sums.pads", "PaddedSum", "sum", 3),
     "hearing": ("vertikal.node.runs.party_run", "", "_hear_rows", 1),
     "sharing": ("vertikal.secure.sealed.sealed_features", "SealedFeatures", "forward", 3),
-    "block": ("vertikal.node.runs.checkpoints", "Checkpoints", "save_block", 3),
+    "block": ("vertikal.node.runs.checkpoint_folder", "CheckpointFolder", "save_block", 3),
     "solver": ("vertikal.solvers.lbfgs", "", "line_search", 2),
     "serving": ("vertikal.secure.hidden.hidden_features", "HiddenFeatures", "serve", 1),
     "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),

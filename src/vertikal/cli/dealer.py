@@ -81,7 +81,7 @@ def join(
 
 
 def _rows_of(job: Job, name: str) -> int:
-    """How many rows the others have, as the job says it."""
+    """The number of rows that the others have, as the job says it."""
     rows = job.parties[name].rows
     if rows is None:
         raise InputError.of(f"rows of {name}", "given: how many the others have", None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""What mpiexec leaves in the environment of its ranks."""
+"""Variables that mpiexec leaves in the environment of its ranks."""
 
 
 @click.command()

@@ -19,7 +19,7 @@ from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import PeerStopped
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import leader, party_run, workplaces
-from vertikal.node.runs.checkpoints import SECRET, Checkpoints
+from vertikal.node.runs.checkpoint_folder import SECRET, CheckpointFolder
 from vertikal.node.storage.audit_log import read
 from vertikal.party.checkpoints import CheckpointedTally
 from vertikal.privacy.budget import BudgetFile
@@ -83,9 +83,11 @@ def cut(monkeypatch, *calls):
 
 def forgetful(monkeypatch):
     """A lender whose answers do not come to its disk."""
-    real = Checkpoints.entries
+    real = CheckpointFolder.entries
     monkeypatch.setattr(
-        Checkpoints, "entries", lambda self, name: [] if name == "answers" else real(self, name)
+        CheckpointFolder,
+        "entries",
+        lambda self, name: [] if name == "answers" else real(self, name),
     )
 
 
@@ -231,14 +233,14 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
             (kept.folder / SECRET).unlink()
         return real(run, kept)
 
-    forget = Checkpoints.forget_work
+    forget = CheckpointFolder.forget_work
 
     def forgets(self):
         forgot.append(self.saved_blocks("phases"))
         forget(self)
 
     monkeypatch.setattr(party_run, "_stage", stage)
-    monkeypatch.setattr(Checkpoints, "forget_work", forgets)
+    monkeypatch.setattr(CheckpointFolder, "forget_work", forgets)
     digest = world.submit().digest
     world.done(digest)
     assert max(forgot) == 6

@@ -17,7 +17,7 @@ from vertikal.errors import DiskFull
 from vertikal.files import Room, is_full, private_folder
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import leader
-from vertikal.node.runs.checkpoints import Checkpoints
+from vertikal.node.runs.checkpoint_folder import CheckpointFolder
 
 
 class Disk:
@@ -122,7 +122,7 @@ def test_a_checkpoint_that_finds_no_room(world, disk, monkeypatch, what, who):
     world.done(world.submit().digest)
     before = shards(world)
     monkeypatch.setattr(phases, "BLOCK_BYTES", 16 * 16)
-    real, calls = getattr(Checkpoints, what), []
+    real, calls = getattr(CheckpointFolder, what), []
 
     def meets_it(self, *arguments, **options):
         if f"{who}/store" in os.fspath(self.folder):
@@ -131,7 +131,7 @@ def test_a_checkpoint_that_finds_no_room(world, disk, monkeypatch, what, who):
                 disk.full = f"{who}/store"
         return real(self, *arguments, **options)
 
-    monkeypatch.setattr(Checkpoints, what, meets_it)
+    monkeypatch.setattr(CheckpointFolder, what, meets_it)
     digest = world.submit().digest
     record = world.wait(who, digest, lambda one: "disk" in one.words, "says it")
     place = re.escape(str(world.root / who / "store" / "checkpoints" / digest[:16]))
@@ -192,7 +192,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
 
 def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
     """What is no file of the store's own functions is no defect of the program either."""
-    real, met = Checkpoints.saved_blocks, []
+    real, met = CheckpointFolder.saved_blocks, []
 
     def saved_blocks(self, name):
         if not met:
@@ -200,7 +200,7 @@ def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere/else")
         return real(self, name)
 
-    monkeypatch.setattr(Checkpoints, "saved_blocks", saved_blocks)
+    monkeypatch.setattr(CheckpointFolder, "saved_blocks", saved_blocks)
     digest = world.submit().digest
     world.wait("lender", digest, lambda one: "'/somewhere/else' was not" in one.words, "says it")
     world.done(digest)

@@ -56,7 +56,7 @@ S = TypeVar("S", bound=ModelShard)
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands in a version's manifest."""
+    """Contents of a version's manifest."""
 
     format: int
     name: str
@@ -171,7 +171,7 @@ class ModelStore:
     def load(
         self, name: str, algorithm: Algorithm[Any, S], version: int | None = None
     ) -> Stored[S]:
-        """The shard of this version, the newest by default, after its digests and known answers."""
+        """Load this version, the newest by default, if its digests and known answers fit."""
         kind = algorithm.shard_type
         manifest = self.show(name, version)
         what = f"model {name!r}, version {manifest.version}"
@@ -203,9 +203,9 @@ class ModelStore:
         return Stored(manifest, shard, preparation, account)
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
-        """Every version of every model, by name and number.
+        """List every version of every model, by name and number.
 
-        What cannot be read is said in ``damaged``; without it, the first such version is an error.
+        Versions that cannot be read are named in ``damaged``; without it, the first is an error.
         """
         numbered = [(name, number) for name in self._names() for number in self._numbers(name)]
         found = []
@@ -233,11 +233,11 @@ class ModelStore:
         return [one for one in found if one.facts.get("job") == digest]
 
     def newest_of_job(self, digest: str) -> Manifest | None:
-        """The last stored shard of the job with this digest, if there is one."""
+        """Find the last stored shard of the job with this digest, if there is one."""
         return next(reversed(self.of_job(digest)), None)
 
     def find(self, name: str, version: int | None = None) -> int:
-        """The number of this version, the newest by default; InputError if it is not there."""
+        """Find the number of this version, the newest by default; InputError if it is not there."""
         numbers = self._numbers(name)
         if not numbers or (version is not None and version not in numbers):
             known = [one for one in self._names() if self._numbers(one)]
@@ -247,7 +247,7 @@ class ModelStore:
         return version or numbers[-1]
 
     def show(self, name: str, version: int | None = None) -> Manifest:
-        """What is known about one version, the newest by default."""
+        """Read the manifest of one version, the newest by default."""
         path = self._folder / name / str(self.find(name, version)) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
@@ -262,7 +262,7 @@ class ModelStore:
         return manifest
 
     def holds(self, manifest: Manifest) -> bool:
-        """Whether this version is still there, and not another one of its number.
+        """Tell if this version is still there, and not another one of its number.
 
         The number of a deleted version may be given again.
         """
@@ -273,7 +273,7 @@ class ModelStore:
         return _json(msgspec.to_builtins(there)) == _json(msgspec.to_builtins(manifest))
 
     def check(self, name: str, version: int | None = None) -> Manifest:
-        """As `show`, after a look at every file's digest."""
+        """Check the digest of every file of a version; returns its manifest."""
         manifest = self.show(name, version)
         self._read(manifest, f"model {name!r}, version {manifest.version}")
         return manifest
@@ -325,7 +325,7 @@ class ModelStore:
 
 
 def _files_of(shard: S, algorithm: Algorithm[Any, S]) -> dict[str, bytes]:
-    """The shard as files, with invented rows and its own answers to them."""
+    """Write the shard as files, with invented rows and its own answers to them."""
     shard = algorithm.to_store(shard)
     arrays: dict[str, Any] = {}
 

@@ -9,7 +9,7 @@ from vertikal.errors import VertikalError
 from vertikal.node.approval.job_records import JobBook, Record
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
-from vertikal.node.runs.checkpoints import all_checkpoints
+from vertikal.node.runs.checkpoint_folder import all_checkpoints
 from vertikal.node.runs.run_thread import RunThread, is_passing
 from vertikal.node.storage.party_home import PartyHome
 

@@ -1,5 +1,5 @@
-"""All parties of a job on this machine: as processes over the network mesh, as MPI ranks, or as
-threads. For experiments; between organisations each party starts its own process.
+"""Start all parties of a job on this machine: as processes over the network mesh, as MPI ranks, or
+as threads. For experiments; between organisations each party starts its own process.
 
 The processes get fresh keys and certificates for this run, listen on loopback only, and speak
 mutual TLS as they would elsewhere.
@@ -29,9 +29,9 @@ from vertikal.secure.keys.identity import Identity
 
 COMMAND = (sys.executable, "-m", "vertikal")
 AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-"""What Open MPI wants to see in the environment of root."""
+"""Variables without which Open MPI refuses to run as root."""
 ANY_PORT = "127.0.0.1:0"
-"""Where the first party listens: it says which port it got, and the others are told."""
+"""Address at which the first party listens; it says which port it got, and the others are told."""
 
 
 def check_tables(path: Path, job: Job) -> None:

@@ -34,7 +34,7 @@ class Leader:
         self._gossip = gossip
         self._is_running = is_running
         self._begun: dict[str, float] = {}
-        """When the last run of a job was begun, by the job's digest."""
+        """Time at which the last run of a job was begun, by the job's digest."""
 
     def begin_ready(self) -> None:
         """Begin the runs that can begin now."""

@@ -14,7 +14,7 @@ from vertikal.reporting.units import bytes_text, seconds_text
 
 
 class LiveTable:
-    """A context; `tell` may be called from any thread."""
+    """A context in which the table is drawn; `tell` may be called from any thread."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._progress = {name: Progress(name) for name in names}
@@ -39,7 +39,7 @@ class LiveTable:
                 self._progress[progress.party] = progress
 
     def table(self) -> Table:
-        """The table as it stands."""
+        """Draw the table as it stands."""
         table = Table(title=f"{seconds_text(time.monotonic() - self._began)}", title_justify="left")
         with self._lock:
             lines = list(self._progress.values())

@@ -16,7 +16,7 @@ _ARENA_MAX = -8
 
 
 def share_one_arena() -> None:
-    """To be called before threads begin."""
+    """Let all threads share one arena; to be called before threads begin."""
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
         mallopt(ctypes.c_int(_ARENA_MAX), ctypes.c_int(1))
@@ -31,5 +31,5 @@ def release_memory() -> None:
 
 
 def _of_glibc(name: str) -> Any:
-    """A function of the C library, None where it has none of this name."""
+    """Find a function of the C library; None where it has none of this name."""
     return getattr(ctypes.CDLL(None), name, None)

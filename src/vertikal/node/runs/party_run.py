@@ -36,7 +36,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 from vertikal.node.models.account import Account
 from vertikal.node.peer_message import peer_message
-from vertikal.node.runs.checkpoints import MARKS, ROWS, Checkpoints
+from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
 from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.runs.workplaces import Workplace
 from vertikal.node.storage.prepared_correlation import CorrelationFile
@@ -79,7 +79,7 @@ class PartyRun:
     mesh: Mesh
     reporter: ProgressReporter
     prepared: CorrelationFile | None = None
-    """What a dealer without columns has computed ahead of this run."""
+    """Correlation that a dealer without columns has computed ahead of this run."""
     steps: list[Party] = field(default_factory=list)
     """The party in each step of the run so far: their ledgers say what left it."""
 
@@ -152,8 +152,8 @@ def _take_part(run: PartyRun) -> Any:
     return shard
 
 
-def _resume(run: PartyRun, kept: Checkpoints) -> int:
-    """The stage that all parties have finished, after they told one another how far each is."""
+def _resume(run: PartyRun, kept: CheckpointFolder) -> int:
+    """Tell one another how far each party is; returns the stage that all have finished."""
     told = _tell_stage(run.mesh, _stage(run, kept))
     reached = min(one.stage for one in told.values())
     if reached == TRAINED and len({one.attempt for one in told.values()}) > 1:
@@ -168,8 +168,8 @@ def _resume(run: PartyRun, kept: Checkpoints) -> int:
     return reached
 
 
-def _stage(run: PartyRun, kept: Checkpoints) -> Reached:
-    """How far this party has come with the job."""
+def _stage(run: PartyRun, kept: CheckpointFolder) -> Reached:
+    """The last stage of the job that this party has finished."""
     place = run.place
     mark = derive_key(place.secret, "mark").hex()
     model = place.models.newest_of_job(place.facts["job"]) if place.models else None
@@ -178,7 +178,7 @@ def _stage(run: PartyRun, kept: Checkpoints) -> Reached:
     return Reached(NOTHING if kept.read(ROWS) is None else ALIGNED, 0, mark)
 
 
-def _compare_marks(kept: Checkpoints, marks: dict[str, str]) -> None:
+def _compare_marks(kept: CheckpointFolder, marks: dict[str, str]) -> None:
     """Forget blocks and answers that were made with another secret of some party.
 
     A loss of power may take a secret that was just drawn; what others kept does not fit a new one.
@@ -210,8 +210,8 @@ def _no_stage(mesh: Mesh, peer: str, told: Any) -> MeshError:
     return MeshError(f"{mesh.me}: {peer} says that it has come to {told!r:.60}, which is no stage")
 
 
-def _common_rows(run: PartyRun, kept: Checkpoints, reached: int) -> Array:
-    """This party's rows that all have, in the common order; from an earlier run if it got there."""
+def _common_rows(run: PartyRun, kept: CheckpointFolder, reached: int) -> Array:
+    """Find this party's rows that all have, in the common order, or read them from checkpoints."""
     place = run.place
     if place.table is None:
         if reached == NOTHING:
@@ -227,7 +227,7 @@ def _common_rows(run: PartyRun, kept: Checkpoints, reached: int) -> Array:
     return rows
 
 
-def _align(run: PartyRun, kept: Checkpoints, ids: Ids) -> None:
+def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
     """Find the common rows, in an order that all share, and keep them for later runs."""
     place = run.place
     party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
@@ -247,7 +247,7 @@ def _align(run: PartyRun, kept: Checkpoints, ids: Ids) -> None:
         party.tell(place.job.bare_dealer, {"rows": found.matched}, COMMON)
 
 
-def _hear_rows(run: PartyRun, kept: Checkpoints) -> None:
+def _hear_rows(run: PartyRun, kept: CheckpointFolder) -> None:
     """At a dealer without data: hear from all others how many rows they have in common."""
     place = run.place
     party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
@@ -295,7 +295,7 @@ def prepare(place: Workplace, rows: Array | None = None) -> Columns:
 
 
 def _columns_of_dealer(place: Workplace, rows: Array | None) -> Columns:
-    """The part of a dealer without data: no columns, as many rows as the others have in common."""
+    """Make the part of a dealer without data: no columns, as many rows as the others have."""
     count = place.job.parties[place.me].rows if rows is None else len(rows)
     if count is None:
         raise InputError.of(
@@ -327,7 +327,7 @@ def _labels(place: Workplace, source: Source, rows: Array | None) -> Labels | No
 
 
 def _test_table(place: Workplace, preparation: Preparation) -> Table | None:
-    """The rows to predict after training, prepared as the training rows were."""
+    """Read the rows to predict after training, prepared as the training rows were."""
     if place.test is None:
         return None
     if not set(preparation.names) <= set(place.test.columns):
@@ -388,7 +388,7 @@ def _party(
     step: str,
     save_shard: Callable[[Any], None] = lambda shard: None,
 ) -> Party:
-    """This party in one step of the run."""
+    """Make this party for one step of the run."""
     place, job = run.place, run.place.job
     party = Party(
         run.mesh,
@@ -415,7 +415,7 @@ def _note_sent(run: PartyRun) -> None:
 
 
 def _own_words(error: BaseException) -> str:
-    """The error in a line, for the owner of this party."""
+    """Write the error in one line, for the owner of this party."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     kind, words = type(error).__name__, " ".join(str(error).split())

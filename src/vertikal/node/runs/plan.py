@@ -1,4 +1,4 @@
-"""What a job will take, before anything runs: from a short probe with invented columns.
+"""The plan of a job: its cost before anything runs, from a short probe with invented columns.
 
 The probe runs the job's own program, all parties in this process, on two small numbers of rows, and
 draws the line through both: bytes and frames are counted exactly, seconds are this machine's. Links
@@ -37,7 +37,7 @@ GUESS = 10
 
 @dataclass(frozen=True)
 class Use:
-    """What one party used in one probe."""
+    """Seconds, bytes and frames of one party in one probe."""
 
     seconds: float
     bytes_sent: int
@@ -46,7 +46,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Link:
-    """A link as measured; None where the party was not there."""
+    """A link to another party as measured: seconds there and back, and its speed."""
 
     seconds: float
     bytes_a_second: float
@@ -54,7 +54,7 @@ class Link:
 
 @dataclass(frozen=True)
 class PartyPlan:
-    """One party's part."""
+    """Cost of a job at one party."""
 
     work: float  # seconds
     bytes_sent: int
@@ -64,7 +64,7 @@ class PartyPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A job's cost, by party, and its minutes by bandwidth."""
+    """Cost of a job by party, and its minutes by bandwidth."""
 
     rows: int
     parties: dict[str, PartyPlan]
@@ -73,7 +73,7 @@ class Plan:
 
 
 def plan(job: Job, rows: int, links: Mapping[str, Link]) -> Plan:
-    """The plan of a job over ``rows`` common rows."""
+    """Plan a job over ``rows`` common rows."""
     _probe(job, WARM)
     small, large = (_probe(job, count) for count in PROBES)
     settings = job.algorithm_settings()
@@ -95,19 +95,19 @@ def plan(job: Job, rows: int, links: Mapping[str, Link]) -> Plan:
 
 
 def _minutes(parties: Mapping[str, PartyPlan], speed: float, delay: float) -> float:
-    """The slowest party's work, its bytes at this speed, and its frames one after the other."""
+    """Add up the slowest party's work, its bytes at this speed, and its frames one by one."""
     slowest = max(one.work + one.bytes_sent / speed for one in parties.values())
     return (slowest + delay * max(one.frames for one in parties.values())) / 60
 
 
 def _line(small: float, large: float, rows: int) -> float:
-    """The straight line through both probes, at this many rows; never below the small one."""
+    """Extend the straight line through both probes to this many rows, never below the small one."""
     slope = max(0.0, (large - small) / (PROBES[1] - PROBES[0]))
     return max(float(small), small + slope * (rows - PROBES[0]))
 
 
 def _probe(job: Job, rows: int) -> dict[str, Use]:
-    """Every party's use in a run over invented columns."""
+    """Run the job over invented columns; returns what each party used."""
     meshes = local_meshes(job.names, 120.0)
     return dict(run_in_threads(meshes, lambda mesh: _take_part(job, mesh, rows)).results)
 

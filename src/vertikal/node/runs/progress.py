@@ -1,4 +1,4 @@
-"""What one party's process tells about itself: an observer of its clock, and its mesh's waits."""
+"""Progress of one party: an observer of its clock that tells of stages, bytes and waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vertikal.mesh.packets.packet_mesh import PacketMesh
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of the live table."""
+    """Progress of one party, as a line of the live table shows it."""
 
     party: str
     stage: str = "starting"
@@ -40,7 +40,7 @@ Tell = Callable[[Progress], None]
 
 
 class ProgressReporter:
-    """Follows one party's stages; `report` may be called from any thread at any time."""
+    """Follows one party's stages; `progress` may be called from any thread at any time."""
 
     def __init__(self, mesh: Mesh, tell: Tell, every: float = 0.25) -> None:
         self._mesh = mesh
@@ -67,11 +67,11 @@ class ProgressReporter:
             self._note = note
 
     def end(self, party: str, stage: str, seconds: float) -> None:
-        """The next stage, or the end of the run, will say more."""
+        """Do nothing: the next stage, or the end of the run, will say more."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A stage of work that is no program's."""
+        """Show a stage of work that is no program's."""
         self.begin(self._mesh.me, name, None)
         yield
 
@@ -97,7 +97,7 @@ class ProgressReporter:
             )
 
     def close(self, ended: str) -> None:
-        """The last word: "done", or the error."""
+        """Tell the last progress: "done", or the error."""
         self._stop.set()
         self._thread.join()
         self._tell(self.progress(ended))

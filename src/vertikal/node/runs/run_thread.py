@@ -1,4 +1,4 @@
-"""A run of a job in a thread of its own, and how it ends: done, to be resumed, or stopped."""
+"""A run of a job at a service, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE = 30.0
 
 
 class RunThread:
-    """One attempt at one job."""
+    """One attempt at one job; ``ended`` is called when it is over, with its error if it failed."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class RunThread:
         run_party(PartyRun(ServiceWorkplace(home, record), mesh, _Watched(mesh, self)))
 
     def check(self) -> None:
-        """PeerStopped if the run was broken off: local work asks this at every step."""
+        """Raise PeerStopped if the run was broken off; local work asks this at every step."""
         if self._words:
             raise PeerStopped(f"{self._home.me}: {self._words}")
 
@@ -120,7 +120,7 @@ class _Watched(ProgressReporter):
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same job may well succeed when it is taken up again."""
+    """Tell if the same job may well succeed when it is taken up again."""
     if isinstance(error, DiskFull):
         return True
     lasting = (AgreementError, IdentityError, WireError)

@@ -29,12 +29,12 @@ GRACE = 8.0
 
 
 class Child:
-    """One process, and what it has said."""
+    """One process that was started here, and what it has said."""
 
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name
         self.said: dict[str, str] = {}
-        """Errors in reports, by party."""
+        """Errors that it has told of, by party."""
         self.last = ""
         """The last line on its standard error."""
         self.asked = False
@@ -69,7 +69,7 @@ class Child:
 
     @property
     def code(self) -> int | None:
-        """None while the process runs."""
+        """Exit code of the process; None while it runs."""
         return self._process.poll()
 
     def terminate(self) -> None:
@@ -78,7 +78,7 @@ class Child:
             self._process.send_signal(signal.SIGTERM)
 
     def wait(self, seconds: float) -> None:
-        """Until the process has ended; after so many seconds it is killed."""
+        """Wait until the process has ended; after so many seconds it is killed."""
         try:
             self._process.wait(max(0.0, seconds))
         except subprocess.TimeoutExpired:
@@ -148,7 +148,7 @@ def supervise(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A stop by the user takes effect at the end, so that no process is started and forgotten."""
+    """Put off a stop by the user to the end, so that no process is started and forgotten."""
     before = signal.getsignal(signal.SIGINT)
     if not callable(before) or threading.current_thread() is not threading.main_thread():
         yield
@@ -164,7 +164,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _words(failed: list[Child]) -> str:
-    """Which party failed and why: the one that began it rather than those that it stopped."""
+    """Say which party failed and why: the one that began it rather than those that it stopped."""
     for child in failed:
         code = child.code or 0
         if code < 0 and not child.asked:

@@ -1,9 +1,10 @@
-"""Where a run of one party finds its table and leaves its model: at a service, or in folders.
+"""Workplaces of a party: where a run finds its table and leaves its model.
 
-The stages of `party_run` are the same for both. A service has a store of its own, an audit log, a
-policy, and the record of an approved job; its rows are matched with those of others by ids, and
-checkpoints let a broken-off job be resumed. `vertikal run` has files beside the job, whose rows are
-the same people in the same order at all parties, and a folder for what comes out.
+There are two kinds, and the stages of `party_run` are the same for both. A service has a store of
+its own, an audit log, a policy, and the record of an approved job; its rows are matched with those
+of others by ids, and checkpoints let a broken-off job be resumed. `vertikal run` has files beside
+the job, whose rows are the same people in the same order at all parties, and a folder for what
+comes out.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from vertikal.node.approval.policy import offered
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.models.store import ModelStore
-from vertikal.node.runs.checkpoints import Checkpoints, checkpoints_of
+from vertikal.node.runs.checkpoint_folder import CheckpointFolder, checkpoints_of
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Ledger
@@ -57,7 +58,7 @@ class Workplace:
     one that is written to.
     """
 
-    checkpoints: Checkpoints | None = None
+    checkpoints: CheckpointFolder | None = None
     """Memory of earlier runs of the job, for a party whose rows are matched with others by ids.
 
     Without it rows are taken as they come, and nothing is resumed.
@@ -134,7 +135,7 @@ class ServiceWorkplace(Workplace):
         self._home = home
 
     @cached_property
-    def checkpoints(self) -> Checkpoints:  # type: ignore[override]
+    def checkpoints(self) -> CheckpointFolder:  # type: ignore[override]
         return checkpoints_of(self._home.store, self.record.digest)
 
     @property

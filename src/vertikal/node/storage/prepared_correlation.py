@@ -36,7 +36,7 @@ _FOR = "correlation"
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file is for."""
+    """Head of the file: the job that it is for, and the dealer's keys."""
 
     version: str
     settings: str
@@ -73,7 +73,7 @@ def write_correlation(path: Path, algorithm: Algorithm[Any, Any], settings: Any,
 
 
 def claim_correlation(path: Path, settings: Any, rows: int) -> CorrelationFile:
-    """Take the file for this run, and for no other; what does not fit the job is left alone."""
+    """Take the file for this run and for no other; a file of another job is left alone."""
     try:
         with path.open("rb") as file:
             head = _head(file, path)

@@ -1,9 +1,10 @@
-"""What a party keeps of a job until it is done, so that a run begins where the last one ended.
+"""Checkpoints of a job in a folder, so that a run begins where the last one ended.
 
-One folder per job: the party's secret of this job, the common order of rows, finished blocks, and
-lists of what was opened. Files are whole or not there; a block whose digest does not fit counts as
-not there, and a list ends before its first such entry. A list of what was opened is refused if that
-is not its end: what follows was opened too. Nothing of it leaves the party.
+There is one folder per job, until the job is done. It holds the party's secret of this job, the
+common order of rows, finished blocks, and lists of what was opened. A file is whole or not there. A
+block whose digest does not fit counts as not there. A list ends before its first entry whose digest
+does not fit; in a list of what was opened, such an entry is refused if others follow it, since what
+they stand for was opened too. Nothing of all this leaves the party.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ _DIGEST = 32
 _HEAD = struct.Struct("<Q32s")
 
 
-def checkpoints_of(store: Path, job: str) -> Checkpoints:
+def checkpoints_of(store: Path, job: str) -> CheckpointFolder:
     """The checkpoints of the job with this digest in a party's store."""
-    return Checkpoints(private_folder(store / CHECKPOINTS) / job[:16])
+    return CheckpointFolder(private_folder(store / CHECKPOINTS) / job[:16])
 
 
-def all_checkpoints(store: Path) -> list[Checkpoints]:
+def all_checkpoints(store: Path) -> list[CheckpointFolder]:
     """List the checkpoints of all jobs in a party's store."""
-    return [Checkpoints(path) for path in (store / CHECKPOINTS).glob("*")]
+    return [CheckpointFolder(path) for path in (store / CHECKPOINTS).glob("*")]
 
 
-class Checkpoints:
-    """The folder of one job."""
+class CheckpointFolder:
+    """The folder with the checkpoints of one job."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = private_folder(folder)
@@ -65,7 +66,7 @@ class Checkpoints:
         write_whole(self.folder / name, digest + content, durable=durable)
 
     def read(self, name: str) -> bytes | None:
-        """What was written under this name; None if it was not, or is damaged."""
+        """Read what was written under this name; None if nothing was, or if it is damaged."""
         try:
             raw = (self.folder / name).read_bytes()
         except FileNotFoundError:
@@ -76,7 +77,7 @@ class Checkpoints:
     # The rest is the interface that programs see (`party.checkpoints`).
 
     def saved_blocks(self, name: str) -> int:
-        """How many blocks of this name are at hand, from the first on."""
+        """Count the blocks of this name that are at hand, from the first on."""
         number = 0
         while self.read(f"{name}-{number:06}") is not None:
             number += 1
@@ -119,11 +120,11 @@ class Checkpoints:
         self._ends[name] += len(raw)
 
     def entries(self, name: str) -> list[bytes]:
-        """All entries of a list, in order."""
+        """Read all entries of a list, in order."""
         return self._scan(name)[0]
 
     def _scan(self, name: str) -> tuple[list[bytes], int]:
-        """The whole entries of a list, and where the last of them ends."""
+        """Read the whole entries of a list, and the place where the last of them ends."""
         try:
             raw = self._list(name).read_bytes()
         except FileNotFoundError:
@@ -160,7 +161,7 @@ class Checkpoints:
 
 
 def _torn(rest: bytes) -> bool:
-    """Whether this may be what a crash leaves of the last entry: cut off, or in part unwritten.
+    """Tell if this may be what a crash leaves of the last entry: cut off, or in part unwritten.
 
     Otherwise it is a damaged entry with others after it.
     """
