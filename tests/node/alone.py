@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vertikal.node.approval import proposals
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import SignedBytes
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.job_file import Job
@@ -39,7 +39,7 @@ def proposal(root: Path, name: str = "credit") -> SignedBytes:
     return proposals.propose(name, job, "lender", 60, keys_of(root, "lender"))
 
 
-def kept(service: Service, signed: SignedBytes) -> Record:
+def kept(service: Service, signed: SignedBytes) -> JobRecord:
     """A proposal on the service's disk that it has not decided about."""
     record = service.book.add(signed, proposals.decode_proposal(signed))
     service.book.save(record)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.organisations import NAMES, until
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.service import Service
@@ -42,11 +42,11 @@ class Trio:
         for name in names or tuple(self.services):
             self.services.pop(name).stop()
 
-    def submit(self) -> Record:
+    def submit(self) -> JobRecord:
         job = Job.load(self.root / "lender" / "credit.toml")
         return self["lender"].decisions.submit("credit", job)
 
-    def record(self, name: str, digest: str) -> Record:
+    def record(self, name: str, digest: str) -> JobRecord:
         """The job at this party, once it is there."""
         until(lambda: self[name].book.find(digest) is not None, f"{name} has the job", self.told)
         found = self[name].book.find(digest)
@@ -61,7 +61,7 @@ class Trio:
         for name in names:
             self[name].decisions.approve(self.record(name, digest).number)
 
-    def wait(self, name: str, digest: str, met: Callable[[Record], Any], what: str) -> Record:
+    def wait(self, name: str, digest: str, met: Callable[[JobRecord], Any], what: str) -> JobRecord:
         record = self.record(name, digest)
         until(lambda: met(record), f"{name}: {what}", self.told)
         return record

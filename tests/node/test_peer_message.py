@@ -95,7 +95,7 @@ def test_a_rule_that_finds_a_broken_table_rejects_without_its_words(world):
     digest = world.submit().digest
     record = world.wait("lender", digest, lambda one: one.final, "is rejected")
     assert record.final.words == "bank cannot go on; its owner knows why"
-    assert "distinct" in world.record("bank", digest).words
+    assert "distinct" in world.record("bank", digest).note
 
 
 def test_predictions_over_a_broken_table_are_refused_without_its_words(world, monkeypatch):

@@ -250,7 +250,7 @@ def test_words_of_others_make_no_line_of_their_own(world):
     until(lambda: any("words must be at most" in one for one in refusals(bank)), "refused")
     assert record.verdict("shop") == ""
     # What a run says may quote another's words.
-    record.words = "bank: shop stopped (\x1b[2J\nWho learns what) while"
+    record.note = "bank: shop stopped (\x1b[2J\nWho learns what) while"
     shown = bank.answer({"command": "show", "number": record.number})
     assert shown["text"].splitlines().count("Who learns what") == 1
     assert "\x1b" not in shown["text"] + shown["words"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import AHEAD
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.printable import printable
 from vertikal.node.runs.progress import Progress
 
 
-def summarise_job(record: Record, gossip: Gossip, progress: Progress | None) -> dict[str, Any]:
+def summarise_job(record: JobRecord, gossip: Gossip, progress: Progress | None) -> dict[str, Any]:
     """Describe a job by plain values, for lists and programs; ``progress`` is that of its run."""
     proposal, job = record.proposal, record.proposal.job
     if record.done:
@@ -27,7 +27,7 @@ def summarise_job(record: Record, gossip: Gossip, progress: Progress | None) -> 
         "open": gossip.is_alive(record),
         "done": record.done,
         "attempt": record.attempt,
-        "words": record.words or (record.final.words if record.final else ""),
+        "words": record.note or (record.final.words if record.final else ""),
         "stage": progress.stage if progress else "",
         "rows_done": progress.done if progress else 0,
         "rows_total": progress.total if progress else None,
@@ -39,7 +39,7 @@ def summarise_job(record: Record, gossip: Gossip, progress: Progress | None) -> 
     return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
 
 
-def _state(record: Record, gossip: Gossip, progress: Progress | None) -> str:
+def _state(record: JobRecord, gossip: Gossip, progress: Progress | None) -> str:
     state = record.state(gossip.me)
     missing = gossip.missing(record) if gossip.is_alive(record) else []
     if progress is not None:
@@ -51,7 +51,7 @@ def _state(record: Record, gossip: Gossip, progress: Progress | None) -> str:
     return state
 
 
-def _late_clocks(record: Record, gossip: Gossip) -> list[str]:
+def _late_clocks(record: JobRecord, gossip: Gossip) -> list[str]:
     """Name the undecided parties whose clocks are so far behind that they refuse this job."""
     undecided = [name for name in record.proposal.job.names if not record.verdict(name)]
     leads = {name: last.clock_lead for name, last in gossip.beats.items() if name in undecided}

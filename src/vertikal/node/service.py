@@ -18,7 +18,7 @@ from vertikal.errors import (
 )
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.job_summary import summarise_job
@@ -145,7 +145,7 @@ class Service:
         self.runs.end(record, f"{self.me} cancelled the job")
         return self._summary(record)
 
-    def _summary(self, record: Record) -> dict[str, Any]:
+    def _summary(self, record: JobRecord) -> dict[str, Any]:
         run = self.runs.run_of(record)
         return summarise_job(record, self.gossip, None if run is None else run.progress)
 
@@ -225,7 +225,7 @@ class Service:
         self._say(f"{name} is {'connected' if up else 'not connected any more'}")
         self._wake.set()
 
-    def _stop_job(self, record: Record, public_reason: str, own_reason: str) -> None:
+    def _stop_job(self, record: JobRecord, public_reason: str, own_reason: str) -> None:
         self.decisions.stop(record, public_reason, own_reason)
 
     def beat(self) -> None:

@@ -11,7 +11,7 @@ from tests.organisations import lay_out
 from vertikal.errors import InputError
 from vertikal.node.approval import differencing
 from vertikal.node.approval.differencing import check_difference, least_difference
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.storage.party_home import PartyHome
@@ -30,7 +30,7 @@ def home(tmp_path):
 def record_of(letter):
     job = Job(algorithm="fdskl", parties={"lender": Part("people", "y"), "bank": Part("people")})
     signed = SignedBytes(letter.encode(), b"")
-    return Record(1, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
+    return JobRecord(1, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
 
 
 def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance.networks import credentials, identity
 from vertikal.node.approval import proposals
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
 from vertikal.secure.keys.credentials import Credentials
@@ -26,7 +26,7 @@ def a_job():
 
 
 def test_a_decision_that_comes_while_another_is_looked_for():
-    record = Record(1, SignedBytes(b"", b""), Proposal("m", a_job(), "lender", 0.0, "1", 60, ""))
+    record = JobRecord(1, SignedBytes(b"", b""), Proposal("m", a_job(), "lender", 0.0, "1", 60, ""))
 
     class Slow:
         """Read while another thread adds a decision."""

@@ -212,7 +212,7 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     monkeypatch.setattr(workplaces, "table_digest", as_approved)
     world.wait("bank", digest, lambda one: one.final, "stops")
     assert lender.attempt == 2
-    said = [world.record(name, digest).words for name in ("bank", "shop")]
+    said = [world.record(name, digest).note for name in ("bank", "shop")]
     assert any("the common rows are not those of an earlier run of this job" in w for w in said)
 
 
@@ -331,7 +331,7 @@ def test_columns_of_a_private_job_are_as_they_came(tmp_path):
     with trio(tmp_path) as world:
         digest = world.submit().digest
         record = world.wait("shop", digest, lambda one: one.final, "stops")
-        assert "columns of shop must be numbers, without missing" in record.words
+        assert "columns of shop must be numbers, without missing" in record.note
         assert not Path(tmp_path, "shop", "store", "budget.json").exists()
 
 
@@ -358,9 +358,7 @@ def test_a_budget_that_allows_no_other_run_says_so(tmp_path, monkeypatch):
             record = world.wait(name, digest, lambda one: one.final, "stops")
             assert record.final.words.endswith(": its privacy budget does not allow this run")
         who = record.final.party
-        assert (
-            "this job (1 earlier runs of it are charged) would" in world.record(who, digest).words
-        )
+        assert "this job (1 earlier runs of it are charged) would" in world.record(who, digest).note
         assert not any(world.models(name).newest_of_job(digest) for name in NAMES)
     assert [len(entries(tmp_path, name)) for name in NAMES] == [1, 1, 1]
 
@@ -388,7 +386,7 @@ def test_an_alignment_that_ends_half_way_is_in_every_log(tmp_path):
         digest = world.submit().digest
         for name in NAMES:
             world.wait(name, digest, lambda one: one.final, "stops")
-        assert "60 ids are common" in world.record("lender", digest).words
+        assert "60 ids are common" in world.record("lender", digest).note
         for name in NAMES:
             lines = list(read(world[name].home.store / "audit.log"))
             begun = [line for line in lines if line.event == "alignment begins"]

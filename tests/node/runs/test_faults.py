@@ -93,7 +93,7 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
             assert record.final.party == "bank"
             # The others are not told anything about the table.
             assert record.final.words == "bank cannot go on; its owner knows why"
-        assert "has changed since bank approved" in world.record("bank", digest).words
+        assert "has changed since bank approved" in world.record("bank", digest).note
         assert all(world.models(name).newest_of_job(digest) is None for name in NAMES)
 
 
@@ -118,7 +118,7 @@ def test_a_table_that_changes_during_a_run(world, monkeypatch, late):
     monkeypatch.setattr(party_run, "_learn", learns)
     digest = world.submit().digest
     record = world.wait("bank", digest, lambda one: one.final or one.done, "ends")
-    assert "has changed since bank approved" in record.words
+    assert "has changed since bank approved" in record.note
     assert "bank" not in learned
 
 
@@ -132,8 +132,8 @@ def test_a_full_disk_ends_the_run_and_not_the_job(world, monkeypatch):
 
     monkeypatch.setattr(files.os, "replace", replace)
     digest = world.submit().digest
-    record = world.wait("shop", digest, lambda one: "disk" in one.words, "says that it is full")
-    assert "free some space" in record.words
+    record = world.wait("shop", digest, lambda one: "disk" in one.note, "says that it is full")
+    assert "free some space" in record.note
     full["shop"] = False
     world.done(digest)
 
@@ -260,7 +260,7 @@ def test_almost_the_same_people_are_flagged(tmp_path):
         second = world.submit().digest
         record = world.wait("bank", second, lambda one: one.final, "refuses")
         assert record.final.party == "bank"
-        assert "differ from those of an earlier job by 1" in record.words
+        assert "differ from those of an earlier job by 1" in record.note
         assert "differencing" in (tmp_path / "bank" / "store" / "audit.log").read_text()
 
 

@@ -84,17 +84,17 @@ def test_a_model_that_finds_no_room(world, disk, monkeypatch, who, late):
     with monkeypatch.context() as patch:
         patch.setattr(ModelStore, "save", save)
         digest = world.submit().digest
-        record = world.wait(who, digest, lambda one: "disk" in one.words, "says it")
+        record = world.wait(who, digest, lambda one: "disk" in one.note, "says it")
     place = world.root / who / "store" / "models" / "credit"
-    assert record.words == (
+    assert record.note == (
         f"the disk of the store is full: '{place}' was not written; free some space there, and the "
         "job goes on by itself from its last checkpoint"
     )
     others = [name for name in NAMES if name != who]
     for name in others:
-        world.wait(name, digest, lambda one: "disk of its store is full" in one.words, "is told")
-        assert f"{who}: the disk of its store is full" in world.record(name, digest).words
-        assert str(world.root) not in world.record(name, digest).words
+        world.wait(name, digest, lambda one: "disk of its store is full" in one.note, "is told")
+        assert f"{who}: the disk of its store is full" in world.record(name, digest).note
+        assert str(world.root) not in world.record(name, digest).note
 
     def waits():
         told = [world[name].answer({"command": "list"})[1]["state"] for name in others]
@@ -133,14 +133,14 @@ def test_a_checkpoint_that_finds_no_room(world, disk, monkeypatch, what, who):
 
     monkeypatch.setattr(CheckpointFolder, what, meets_it)
     digest = world.submit().digest
-    record = world.wait(who, digest, lambda one: "disk" in one.words, "says it")
+    record = world.wait(who, digest, lambda one: "disk" in one.note, "says it")
     place = re.escape(str(world.root / who / "store" / "checkpoints" / digest[:16]))
     assert re.fullmatch(
-        rf"the disk of the store is full: '{place}/\S+' was not written; free some .*", record.words
+        rf"the disk of the store is full: '{place}/\S+' was not written; free some .*", record.note
     )
     for name in NAMES:
         if name != who:
-            world.wait(name, digest, lambda one: f"{who}: the disk" in one.words, "is told")
+            world.wait(name, digest, lambda one: f"{who}: the disk" in one.note, "is told")
     disk.full = ""
     world.done(digest)
     assert shards(world) == before
@@ -202,7 +202,7 @@ def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
 
     monkeypatch.setattr(CheckpointFolder, "saved_blocks", saved_blocks)
     digest = world.submit().digest
-    world.wait("lender", digest, lambda one: "'/somewhere/else' was not" in one.words, "says it")
+    world.wait("lender", digest, lambda one: "'/somewhere/else' was not" in one.note, "says it")
     world.done(digest)
 
 

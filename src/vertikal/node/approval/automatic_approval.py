@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from vertikal.errors import InputError, PeerVisibleError, VertikalError
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.policy import check_policy, standing_rule, used_features
 from vertikal.node.peer_message import peer_message
 from vertikal.node.storage.party_home import PartyHome
@@ -27,8 +27,8 @@ class AutomaticApproval:
         self,
         home: PartyHome,
         book: JobBook,
-        approve: Callable[[Record, str], None],
-        reject: Callable[[Record, str], None],
+        approve: Callable[[JobRecord, str], None],
+        reject: Callable[[JobRecord, str], None],
         say: Callable[[str], None],
     ) -> None:
         self._home = home
@@ -38,7 +38,7 @@ class AutomaticApproval:
         self._say = say
         self._one_by_one = threading.Lock()
 
-    def begin(self, records: list[Record]) -> None:
+    def begin(self, records: list[JobRecord]) -> None:
         """Consider these jobs in a thread of its own: a rule may read a large table."""
         if records:
             threading.Thread(target=self._consider_all, args=(records,), daemon=True).start()
@@ -47,11 +47,11 @@ class AutomaticApproval:
         """Consider what was left undecided by a crash, a full disk, or an older policy."""
         self.begin([record for record in self._book.all() if self._is_undecided(record)])
 
-    def _consider_all(self, records: list[Record]) -> None:
+    def _consider_all(self, records: list[JobRecord]) -> None:
         for record in records:
             self.consider(record)
 
-    def consider(self, record: Record) -> None:
+    def consider(self, record: JobRecord) -> None:
         with self._one_by_one:
             try:
                 if self._is_undecided(record):
@@ -62,10 +62,10 @@ class AutomaticApproval:
                 kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
                 self._say(f"job {record.number} could not be considered: {kind}{error}")
 
-    def _is_undecided(self, record: Record) -> bool:
+    def _is_undecided(self, record: JobRecord) -> bool:
         return record.open and not record.verdict(self._home.me)
 
-    def _weigh(self, record: Record) -> None:
+    def _weigh(self, record: JobRecord) -> None:
         try:
             check_policy(self._home.file, record.proposal)
             columns = used_features(self._home.file, record.proposal)
@@ -75,7 +75,7 @@ class AutomaticApproval:
         except InputError as error:
             with self._book.lock:
                 # What says something about the table is for its owner.
-                record.words = "" if isinstance(error, PeerVisibleError) else str(error)
+                record.note = "" if isinstance(error, PeerVisibleError) else str(error)
                 self._reject(record, peer_message(self._home.me, error))
 
     def _by_rule(self) -> int:

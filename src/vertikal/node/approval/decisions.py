@@ -16,7 +16,7 @@ from typing import Protocol
 from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, AutomaticApproval
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.offers import TableSummary, summarise_table
 from vertikal.node.approval.policy import check_attempt, check_policy
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, SignedBytes
@@ -28,13 +28,13 @@ from vertikal.version import __version__
 class Peers(Protocol):
     """The other parties, as far as decisions need them; `links/gossip.py` has them."""
 
-    def share(self, record: Record) -> None:
+    def share(self, record: JobRecord) -> None:
         """Send the other parties of a job everything that was signed about it."""
 
-    def pass_on(self, record: Record, decision: SignedBytes, decided_by: str) -> None:
+    def pass_on(self, record: JobRecord, decision: SignedBytes, decided_by: str) -> None:
         """Send one party's decision to all others."""
 
-    def is_alive(self, record: Record) -> bool:
+    def is_alive(self, record: JobRecord) -> bool:
         """Tell whether something can still happen to a job at any party."""
 
 
@@ -43,7 +43,7 @@ class Runs(Protocol):
 
     def is_running(self, digest: str) -> bool: ...
 
-    def begin(self, record: Record) -> None: ...
+    def begin(self, record: JobRecord) -> None: ...
 
 
 class Decisions:
@@ -72,7 +72,7 @@ class Decisions:
 
     # The owner's commands.
 
-    def submit(self, name: str, job: Job) -> Record:
+    def submit(self, name: str, job: Job) -> JobRecord:
         """Submit a job as its leader; by submitting, this party approves."""
         for record in self._book.all():
             if (record.proposal.name, record.proposal.job) == (name, job) and record.open:
@@ -105,19 +105,19 @@ class Decisions:
         check_policy(home.file, draft)
         return summarise_table(home, draft)
 
-    def approve(self, number: int) -> Record:
+    def approve(self, number: int) -> JobRecord:
         """Approve exactly this job; from now on a run of it may read this party's table."""
         record = self._undecided(number)
         self._approve(record)
         return record
 
-    def reject(self, number: int, reason: str) -> Record:
+    def reject(self, number: int, reason: str) -> JobRecord:
         """Reject a job: it ends for everybody, who hear the reason."""
         record = self._undecided(number)
         self._reject(record, reason)
         return record
 
-    def cancel(self, number: int, reason: str) -> Record:
+    def cancel(self, number: int, reason: str) -> JobRecord:
         """End a job, whoever submitted it."""
         record = self._book.numbered(number)
         if not self._peers.is_alive(record):
@@ -125,7 +125,7 @@ class Decisions:
         self._decide(record, CANCEL, reason)
         return record
 
-    def _undecided(self, number: int) -> Record:
+    def _undecided(self, number: int) -> JobRecord:
         record = self._book.numbered(number)
         if not record.open or record.verdict(self.me):
             raise InputError(f"job {number} is decided already: {record.state(self.me)}")
@@ -133,22 +133,22 @@ class Decisions:
 
     # This party's verdicts.
 
-    def stop(self, record: Record, public_reason: str, own_reason: str) -> None:
+    def stop(self, record: JobRecord, public_reason: str, own_reason: str) -> None:
         """End a job that cannot go on; the others read one reason, the owner its own."""
         with self._book.lock:
             if record.final is None and not record.done:
-                record.words = own_reason
+                record.note = own_reason
                 self._decide(record, STOP, public_reason)
 
-    def _approve(self, record: Record, reason: str = "") -> None:
+    def _approve(self, record: JobRecord, reason: str = "") -> None:
         check_policy(self._home.file, record.proposal)
         self._decide(record, APPROVE, reason, summarise_table(self._home, record.proposal))
 
-    def _reject(self, record: Record, reason: str) -> None:
+    def _reject(self, record: JobRecord, reason: str) -> None:
         self._decide(record, REJECT, reason)
 
     def _decide(
-        self, record: Record, verdict: str, reason: str, table: TableSummary | None = None
+        self, record: JobRecord, verdict: str, reason: str, table: TableSummary | None = None
     ) -> None:
         """Sign a decision, write it down, and tell the others."""
         signed = proposals.decide(record.digest, self.me, verdict, reason, self._home.keys)
@@ -215,7 +215,7 @@ class Decisions:
             return
         self.try_begin(record, attempt)
 
-    def try_begin(self, record: Record, attempt: int) -> None:
+    def try_begin(self, record: JobRecord, attempt: int) -> None:
         """Begin a run here if all have approved the job and this party's policy allows the run.
 
         A policy that forbids it by now ends the job.

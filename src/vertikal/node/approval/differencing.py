@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vertikal.errors import InputError
 from vertikal.files import private_folder, write_new, write_whole
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.storage.party_home import PartyHome
 
 _MARK = 8
@@ -25,7 +25,7 @@ _ALONE = threading.Lock()
 """Two runs at once must not both look at the earlier intersections before either is one of them."""
 
 
-def check_difference(home: PartyHome, record: Record, ids: Iterable[bytes]) -> None:
+def check_difference(home: PartyHome, record: JobRecord, ids: Iterable[bytes]) -> None:
     """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
     folder = private_folder(home.store / "intersections")
     with _ALONE:
@@ -39,14 +39,14 @@ def check_difference(home: PartyHome, record: Record, ids: Iterable[bytes]) -> N
         write_whole(path, b"".join(sorted(marks)))
 
 
-def _flag(home: PartyHome, record: Record, close: int) -> None:
+def _flag(home: PartyHome, record: JobRecord, close: int) -> None:
     words = (
         f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
         f"than the {home.policy.least_difference} of your policy; two such models together "
         "tell about these few people"
     )
     home.note("flagged", record.facts, words)
-    record.words = words
+    record.note = words
     if home.policy.differencing == "refuse":
         raise InputError(words)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
@@ -19,7 +19,7 @@ _ROUND = 0.02
 """Seconds that a round of messages takes it."""
 
 
-def describe(home: PartyHome, record: Record, state: str) -> str:
+def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     """Tell an owner all that it should know before it approves."""
     proposal, job, me = record.proposal, record.proposal.job, home.me
     algorithm = algorithm_named(job.algorithm)
@@ -50,13 +50,13 @@ def describe(home: PartyHome, record: Record, state: str) -> str:
         else:
             words = f" ({entry[1].words})" if entry[1].words else ""
             lines.append(f"  {name}: {entry[1].verdict}, {_date(entry[1].when)}, signed{words}")
-    if record.words:
-        lines += ["", f"Note: {record.words}"]
+    if record.note:
+        lines += ["", f"Note: {record.note}"]
     # Line by line: what others wrote can make no line of its own.
     return "\n".join(printable(line) for line in lines)
 
 
-def _ids(home: PartyHome, record: Record) -> list[str]:
+def _ids(home: PartyHome, record: JobRecord) -> list[str]:
     job = record.proposal.job
     most = home.policy.predictions_per_day
     if job.bare_dealer == home.me:
@@ -77,7 +77,7 @@ def _ids(home: PartyHome, record: Record) -> list[str]:
     return lines
 
 
-def _predictions(home: PartyHome, record: Record) -> list[str]:
+def _predictions(home: PartyHome, record: JobRecord) -> list[str]:
     """Say what a prediction shows of the rows asked for."""
     job = record.proposal.job
     shows = algorithm_named(job.algorithm).prediction_shows(job.algorithm_settings())
@@ -90,7 +90,7 @@ def _predictions(home: PartyHome, record: Record) -> list[str]:
     return lines
 
 
-def _columns(home: PartyHome, record: Record) -> list[str]:
+def _columns(home: PartyHome, record: JobRecord) -> list[str]:
     job = record.proposal.job
     part = job.parties[home.me]
     if part.table is None:
@@ -111,11 +111,11 @@ def _columns(home: PartyHome, record: Record) -> list[str]:
     return lines
 
 
-def objections_of(home: PartyHome, record: Record) -> list[str]:
+def objections_of(home: PartyHome, record: JobRecord) -> list[str]:
     return objections(home.file, record.proposal) if not record.done else []
 
 
-def _cost(home: PartyHome, record: Record) -> list[str]:
+def _cost(home: PartyHome, record: JobRecord) -> list[str]:
     proposal, job = record.proposal, record.proposal.job
     width = max(1, len(record.columns) or 10)
     cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), proposal.rows, width)

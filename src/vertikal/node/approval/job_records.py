@@ -51,7 +51,7 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass
-class Record:
+class JobRecord:
     """One job at this party."""
 
     number: int
@@ -62,8 +62,8 @@ class Record:
     """Runs begun so far; a run is never begun twice."""
     done: bool = False
     """Whether this party's shard is in its store."""
-    words: str = ""
-    """What its owner should know: why it waits, why it stopped, what was flagged."""
+    note: str = ""
+    """For its owner only: why the job waits or stopped, or what was flagged."""
     columns: tuple[str, ...] = ()
     """This party's columns that the job uses, as approved."""
     table: str = ""
@@ -149,7 +149,7 @@ class JobBook:
     def __init__(self, folder: Path, keys: Keys, say: Callable[[str], None] = print) -> None:
         self._folder = private_folder(folder)
         self.lock = threading.RLock()
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, JobRecord] = {}
         self._last = 0
         for path in sorted(folder.glob("*.job")):
             # The number of a file that cannot be read is not given to another job.
@@ -162,30 +162,30 @@ class JobBook:
             else:
                 self._records[record.digest] = record
 
-    def all(self) -> list[Record]:
+    def all(self) -> list[JobRecord]:
         with self.lock:
             return sorted(self._records.values(), key=lambda record: record.number)
 
-    def find(self, digest: str) -> Record | None:
+    def find(self, digest: str) -> JobRecord | None:
         with self.lock:
             return self._records.get(digest)
 
-    def numbered(self, number: int) -> Record:
+    def numbered(self, number: int) -> JobRecord:
         for record in self.all():
             if record.number == number:
                 return record
         raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
 
-    def add(self, signed: SignedBytes, proposal: Proposal) -> Record:
+    def add(self, signed: SignedBytes, proposal: Proposal) -> JobRecord:
         """A new record with the next number; not saved before the first `changing` of it."""
         with self.lock:
             numbers = (record.number for record in self._records.values())
-            record = Record(max(self._last, *numbers, 0) + 1, signed, proposal)
+            record = JobRecord(max(self._last, *numbers, 0) + 1, signed, proposal)
             self._records[record.digest] = record
             return record
 
     @contextmanager
-    def changing(self, record: Record) -> Iterator[None]:
+    def changing(self, record: JobRecord) -> Iterator[None]:
         """Change a record and save it; what cannot be saved has not happened."""
         with self.lock:
             before = {**vars(record), "decisions": dict(record.decisions)}
@@ -198,7 +198,7 @@ class JobBook:
                     self._records.pop(record.digest, None)
                 raise
 
-    def save(self, record: Record) -> None:
+    def save(self, record: JobRecord) -> None:
         with self.lock:
             changed = time.time()
             saved = _Saved(
@@ -207,7 +207,7 @@ class JobBook:
                 {party: signed for party, (signed, _) in record.decisions.items()},
                 record.attempt,
                 record.done,
-                record.words,
+                record.note,
                 record.columns,
                 record.table,
                 changed,
@@ -218,14 +218,14 @@ class JobBook:
             record.changed = changed
 
 
-def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> Record:
+def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> JobRecord:
     """A record from its file.
 
     As long as a decision counts, its signature is checked again by the certificates of today. What
     has ended stays as it was, also when members have left or renewed their keys since.
     """
     saved = from_msgpack(path.read_bytes(), _Saved)
-    record = Record(saved.number, saved.proposal, decode_proposal(saved.proposal))
+    record = JobRecord(saved.number, saved.proposal, decode_proposal(saved.proposal))
     decisions = [(signed, _read_decision(signed.raw)) for signed in saved.decisions.values()]
     over = saved.done or any(decision.verdict in FINAL for _, decision in decisions)
     for signed, decision in decisions:
@@ -236,7 +236,7 @@ def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> Record:
                 f"job {record.number}: the decision of {decision.party} does not count any more, "
                 f"and has to be made again: {error}"
             )
-    record.attempt, record.done, record.words = saved.attempt, saved.done, saved.words
+    record.attempt, record.done, record.note = saved.attempt, saved.done, saved.words
     record.columns, record.table, record.changed = saved.columns, saved.table, saved.changed
     record.by_rule, record.settled = saved.by_rule, saved.settled
     return record

@@ -16,7 +16,7 @@ import msgspec
 
 from vertikal.errors import DiskFull
 from vertikal.mesh.wire import MAX_NAME
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.proposals import SignedBytes
 from vertikal.node.links.messages import (
     Answered,
@@ -94,19 +94,19 @@ class Gossip:
                     # The other peers must hear of this party all the same.
                     self._say(f"a beat to {name} failed: {type(error).__name__}: {error}")
 
-    def share(self, record: Record) -> None:
+    def share(self, record: JobRecord) -> None:
         """Send the other parties of a job everything that was signed about it."""
         for name in self._others(record):
             self._send_all(name, record)
         self._wake()
 
-    def pass_on(self, record: Record, decision: SignedBytes, decided_by: str) -> None:
+    def pass_on(self, record: JobRecord, decision: SignedBytes, decided_by: str) -> None:
         """Send one party's decision to all others."""
         for name in self._others(record):
             if name != decided_by:
                 self.tell(name, Answered(decision))
 
-    def _others(self, record: Record) -> list[str]:
+    def _others(self, record: JobRecord) -> list[str]:
         return [name for name in record.proposal.job.names if name != self.me]
 
     def _news_for(self, peer: str) -> tuple[JobNews, ...]:
@@ -127,7 +127,7 @@ class Gossip:
             and (self.is_alive(record) or record.digest in alive_there)
         )
 
-    def _send_all(self, name: str, record: Record) -> None:
+    def _send_all(self, name: str, record: JobRecord) -> None:
         self.tell(name, Asked(record.signed))
         for signed, _ in list(record.decisions.values()):
             self.tell(name, Answered(signed))
@@ -149,7 +149,7 @@ class Gossip:
             if sender in record.proposal.job.parties:
                 self._send_lacking(sender, record, news.get(record.digest))
 
-    def _send_lacking(self, peer: str, record: Record, theirs: JobNews | None) -> None:
+    def _send_lacking(self, peer: str, record: JobRecord, theirs: JobNews | None) -> None:
         if theirs is None:
             if record.open:
                 self._send_all(peer, record)
@@ -162,11 +162,11 @@ class Gossip:
 
     # What follows from both.
 
-    def news(self, peer: str, record: Record) -> JobNews | None:
+    def news(self, peer: str, record: JobRecord) -> JobNews | None:
         """A peer's last news of a job."""
         return self._news.get(peer, {}).get(record.digest)
 
-    def is_alive(self, record: Record) -> bool:
+    def is_alive(self, record: JobRecord) -> bool:
         """Tell whether something can still happen to a job at any party."""
         if not record.settled and self._done_by_all(record):
             # Kept for good, since peers stop speaking of a job once they know the same. Where the
@@ -175,13 +175,13 @@ class Gossip:
                 record.settled = True
         return record.final is None and not record.settled
 
-    def _done_by_all(self, record: Record) -> bool:
+    def _done_by_all(self, record: JobRecord) -> bool:
         if not record.done:
             return False
         news = [self.news(name, record) for name in self._others(record)]
         return all(one is not None and one.done for one in news)
 
-    def missing(self, record: Record) -> list[str]:
+    def missing(self, record: JobRecord) -> list[str]:
         """Reasons why a run cannot begin now: one line per party that is away or does not fit."""
         found = [f"the disk of {self.me}'s own store is full"] if self._home.room.full else []
         presence = self._links.presence()

@@ -17,7 +17,7 @@ from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source, open_source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerVisibleError
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.offers import open_offer
 from vertikal.node.approval.policy import offered
 from vertikal.node.config.party_file import Offer
@@ -41,7 +41,7 @@ READINGS = 3
 class Model:
     """A party's shard of one job, and the preparation of its columns."""
 
-    record: Record
+    record: JobRecord
     manifest: Manifest
     shard: Any
     preparation: Preparation
@@ -104,7 +104,7 @@ class ModelCache:
         self._cached: dict[str, _CachedModel] = {}
         self._rows: dict[_TablePart, Rows] = {}
 
-    def model(self, record: Record) -> Model:
+    def model(self, record: JobRecord) -> Model:
         """Return the stored shard of this job; loading it checks its digests and known answers.
 
         Called before every prediction, so that a shard that was deleted since is not used any more.
@@ -148,7 +148,7 @@ class ModelCache:
             for part in self._rows.keys() - needed:
                 del self._rows[part]
 
-    def _load(self, record: Record) -> Model:
+    def _load(self, record: JobRecord) -> Model:
         manifest = self._models.newest_of_job(record.digest)
         if manifest is None:
             raise PeerVisibleError(f"{self._home.me} has no model of this job, or not any more")

@@ -8,7 +8,7 @@ from typing import Any
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerStopped
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.messages import Serve
 from vertikal.node.links.standing_links import StandingLinks
@@ -82,7 +82,7 @@ class Predictor:
         """End all sessions; requests under way fail, and no other begins."""
         self._sessions.close()
 
-    def _job_of(self, name: str, version: int | None) -> Record:
+    def _job_of(self, name: str, version: int | None) -> JobRecord:
         """Find the job of this version, or of the newest version whose job is done.
 
         A shard is stored before all parties are done, so its job may be under way, or stopped.
@@ -97,7 +97,7 @@ class Predictor:
             raise InputError(f"model {name!r} was not trained by a job that this party knows")
         return record
 
-    def _open_session(self, record: Record, session: str) -> None:
+    def _open_session(self, record: JobRecord, session: str) -> None:
         for name in record.proposal.job.names:
             if name != self._home.me:
                 self._gossip.tell(name, Serve(record.digest, session))

@@ -21,7 +21,7 @@ import numpy as np
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.tables import Table
 from vertikal.errors import DiskFull, InputError, MeshError, PeerVisibleError, PredictionRefused
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
@@ -115,7 +115,7 @@ class Session:
     """
 
     def __init__(
-        self, home: PartyHome, links: StandingLinks, record: Record, name: str, cache: ModelCache
+        self, home: PartyHome, links: StandingLinks, record: JobRecord, name: str, cache: ModelCache
     ) -> None:
         self._home = home
         self._cache = cache

@@ -17,7 +17,7 @@ from vertikal.errors import (
     PredictionRefused,
     VertikalError,
 )
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.peer_message import peer_message
@@ -41,7 +41,7 @@ class SessionPool:
         home: PartyHome,
         links: StandingLinks,
         models: JobModels,
-        open_session: Callable[[Record, str], None],
+        open_session: Callable[[JobRecord, str], None],
     ) -> None:
         self._home = home
         self._links = links
@@ -58,7 +58,7 @@ class SessionPool:
         self._serving = 0
         self._closed = False
 
-    def ask(self, record: Record, ids: tuple[str, ...], degraded: bool) -> Scores:
+    def ask(self, record: JobRecord, ids: tuple[str, ...], degraded: bool) -> Scores:
         """Score these ids; after a request that failed, the next one opens a new session."""
         reason = f"{self._home.me}: other requests with this model are under way"
         with self._locks.hold(record.digest, reason):
@@ -77,7 +77,7 @@ class SessionPool:
                 self._close(record.digest, peer_message(self._home.me, error))
                 raise
 
-    def serve(self, record: Record, name: str) -> None:
+    def serve(self, record: JobRecord, name: str) -> None:
         """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
         with self._lock:
             full = self._serving >= MOST_SESSIONS
@@ -110,14 +110,14 @@ class SessionPool:
             with suppress(DeadlineExceeded), self._locks.hold(digest, "", CLOSING):
                 self._close(digest, reason)
 
-    def _lead(self, record: Record) -> Session:
+    def _lead(self, record: JobRecord) -> Session:
         name = f"predict/{record.digest}/{secrets.token_hex(8)}"
         self._open_session(record, name)
         session = self._led[record.digest] = self._enter(record, name)
         session.begin()
         return session
 
-    def _serve(self, record: Record, name: str) -> None:
+    def _serve(self, record: JobRecord, name: str) -> None:
         session = None
         try:
             session = self._enter(record, name)
@@ -132,7 +132,7 @@ class SessionPool:
                 self._serving -= 1
                 self._all -= {session}
 
-    def _enter(self, record: Record, name: str) -> Session:
+    def _enter(self, record: JobRecord, name: str) -> Session:
         """Make a session; from now on `close` ends its waits, also those for a first contact."""
         with self._lock:
             if self._closed:
@@ -141,7 +141,7 @@ class SessionPool:
             self._all.add(session)
             return session
 
-    def _break_off(self, record: Record, session: Session | None, error: Exception) -> None:
+    def _break_off(self, record: JobRecord, session: Session | None, error: Exception) -> None:
         """End a session in which this party cannot go on; the owner finds the reason in the log."""
         with suppress(DiskFull):
             if session is not None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from vertikal.errors import VertikalError
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import all_checkpoints
@@ -25,7 +25,7 @@ class JobRuns:
         home: PartyHome,
         book: JobBook,
         links: StandingLinks,
-        stop_job: Callable[[Record, str, str], None],
+        stop_job: Callable[[JobRecord, str, str], None],
         say: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
@@ -42,11 +42,11 @@ class JobRuns:
     def is_running(self, digest: str) -> bool:
         return digest in self._runs
 
-    def run_of(self, record: Record) -> RunThread | None:
+    def run_of(self, record: JobRecord) -> RunThread | None:
         """The run of a job that is under way here."""
         return self._runs.get(record.digest)
 
-    def begin(self, record: Record) -> None:
+    def begin(self, record: JobRecord) -> None:
         """Begin the attempt that the record names, in a thread of its own."""
         self._home.note("run begins", record.facts, f"attempt {record.attempt}")
         self._say(f"job {record.number}: run {record.attempt} begins")
@@ -59,7 +59,7 @@ class JobRuns:
             self._runs.pop(record.digest, None)
             raise
 
-    def end(self, record: Record, reason: str) -> None:
+    def end(self, record: JobRecord, reason: str) -> None:
         """Break off the run of a job, if there is one; its other parties read the reason."""
         run = self.run_of(record)
         if run is not None:
@@ -102,11 +102,11 @@ class JobRuns:
             self.sweep()
             self._wake()
 
-    def _settle(self, record: Record, error: BaseException | None) -> None:
+    def _settle(self, record: JobRecord, error: BaseException | None) -> None:
         seconds = time.time() - record.changed
         if error is None:
             with self._book.changing(record):
-                record.done, record.words = True, ""
+                record.done, record.note = True, ""
             self._home.note("done", record.facts)
             self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
             return
@@ -116,7 +116,7 @@ class JobRuns:
         self._say(f"job {record.number}: run {record.attempt} broken off: {reason}")
         self._home.mind_room(error)
         if not record.done:
-            record.words = reason
+            record.note = reason
         self._home.note("run broken off", record.facts, reason)
         passing = is_passing(error) and record.proposal.job.on_loss == "wait"
         if passing or self._stopped:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from vertikal.node.approval.decisions import Decisions
-from vertikal.node.approval.job_records import JobBook, Record
+from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.messages import Begin
 
@@ -42,7 +42,7 @@ class Leader:
             if record.leads(self._gossip.me) and record.final is None and record.approved_by_all:
                 self._lead(record)
 
-    def _lead(self, record: Record) -> None:
+    def _lead(self, record: JobRecord) -> None:
         gossip = self._gossip
         others = [name for name in record.proposal.job.names if name != gossip.me]
         if self._is_running(record.digest):

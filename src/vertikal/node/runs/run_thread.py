@@ -14,7 +14,7 @@ from vertikal.errors import (
     PeerStopped,
     WireError,
 )
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.runs.memory import release_memory
@@ -32,7 +32,7 @@ class RunThread:
         self,
         home: PartyHome,
         links: StandingLinks,
-        record: Record,
+        record: JobRecord,
         ended: Callable[[RunThread, BaseException | None], None],
     ) -> None:
         self.record = record

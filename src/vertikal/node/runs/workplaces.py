@@ -24,7 +24,7 @@ from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError, PartyUnknown
 from vertikal.files import write_whole
 from vertikal.node.approval.differencing import check_difference
-from vertikal.node.approval.job_records import Record
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.offers import open_table, table_digest
 from vertikal.node.approval.policy import offered
 from vertikal.node.config.job_file import Job
@@ -120,7 +120,7 @@ class Workplace:
 class ServiceWorkplace(Workplace):
     """A service's own table and store, and the record of a job that its owner approved."""
 
-    def __init__(self, home: PartyHome, record: Record) -> None:
+    def __init__(self, home: PartyHome, record: JobRecord) -> None:
         super().__init__(
             home.me,
             record.proposal.job,

@@ -60,7 +60,7 @@ class PartyHome:
         return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
 
     def note(self, event: str, job: Mapping[str, Fact], words: str = "") -> None:
-        """Write an event of a job to the audit log; ``job`` says which one (`Record.facts`)."""
+        """Write an event of a job to the audit log; ``job`` says which one (`JobRecord.facts`)."""
         self._record(event, **job, words=words)
 
     def note_once(self, event: str, words: str) -> None:
