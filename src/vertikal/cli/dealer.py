@@ -22,37 +22,39 @@ def dealer() -> None:
 
 
 @dealer.command()
-@click.argument("job", type=_FILE)
+@click.argument("path", metavar="JOB", type=_FILE)
 @click.option("--out", type=_FILE, required=True, help="The file; it serves one run.")
-def prepare(job: Path, out: Path) -> None:
+def prepare(path: Path, out: Path) -> None:
     """Make the correlation for one run of the job in JOB, ahead."""
     from vertikal.algorithms.catalogue import algorithm_named
     from vertikal.node.config.job_file import Job
     from vertikal.node.storage.prepared_correlation import write_correlation
 
-    content = Job.load(job)
-    name = content.dealer
+    job = Job.load(path)
+    name = job.dealer
     if name is None:
-        raise InputError.of("JOB", "one with hidden phases (disclosure)", "one without a dealer")
-    if content.parties[name].table is not None:
+        raise InputError.of(
+            "JOB", "a job with a dealer (disclosure 'values' or 'sealed')", "one without"
+        )
+    if job.parties[name].table is not None:
         raise InputError(
             f"the dealer {name!r} of this job has a table, so its part cannot be prepared; name a "
             "dealer with 'rows' and no table"
         )
-    algorithm = algorithm_named(content.algorithm)
-    size = write_correlation(out, algorithm, content.algorithm_settings(), _rows_of(content, name))
+    algorithm = algorithm_named(job.algorithm)
+    size = write_correlation(out, algorithm, job.algorithm_settings(), _rows_of(job, name))
     click.echo(f"correlation  {out.name} ({bytes_text(size)}; keep it secret, it serves one run)")
 
 
 @dealer.command()
-@click.argument("job", type=_FILE)
+@click.argument("path", metavar="JOB", type=_FILE)
 @click.argument("name")
 @click.option("--federation", type=_FILE, required=True, help="The federation file.")
 @click.option("--key", type=_FILE, required=True, help="NAME.key, as keygen wrote it.")
 @click.option("--certificate", type=_FILE, required=True, help="NAME.crt, as keygen wrote it.")
-@click.option("--correlation", type=_FILE, help="What `dealer prepare` wrote; made now without.")
+@click.option("--correlation", type=_FILE, help="File of `dealer prepare`; made now if left out.")
 def join(
-    job: Path,
+    path: Path,
     name: str,
     federation: Path,
     key: Path,
@@ -65,19 +67,17 @@ def join(
     from vertikal.node.runs.launch import run_one
     from vertikal.node.storage.prepared_correlation import claim_correlation
 
-    content = Job.load(job)
-    if content.dealer != name:
+    job = Job.load(path)
+    if job.dealer != name:
         raise InputError.of("NAME", "the dealer of this job", name)
     prepared = None
     if correlation is not None:
-        if content.parties[name].table is not None:
+        if job.parties[name].table is not None:
             raise InputError.of("--correlation", "left out by a dealer with a table", name)
-        prepared = claim_correlation(
-            correlation, content.algorithm_settings(), _rows_of(content, name)
-        )
-    mesh = network_mesh(content, name, federation, key, certificate)
-    run_one(job, content, mesh, None, quiet, prepared)
-    click.echo(f"done: dealt for {content.label_parties[0]}")
+        prepared = claim_correlation(correlation, job.algorithm_settings(), _rows_of(job, name))
+    mesh = network_mesh(job, name, federation, key, certificate)
+    run_one(path, job, mesh, None, quiet, prepared)
+    click.echo(f"done: dealt for {job.label_parties[0]}")
 
 
 def _rows_of(job: Job, name: str) -> int:

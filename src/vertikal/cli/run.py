@@ -1,4 +1,4 @@
-"""``vertikal run``: a job with all its parties on this machine, or one of them, in a live table."""
+"""``vertikal run``: train a job with all its parties on this machine, or with one of them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 @click.command()
-@click.argument("job", type=_FILE)
+@click.argument("path", metavar="JOB", type=_FILE)
 @click.option(
     "--mesh",
     type=click.Choice(["network", "mpi", "local"]),
     help="Processes over mutual TLS (default), MPI ranks (default under mpiexec), or threads.",
 )
 @click.option(
-    "--out", type=_FOLDER, help="Folder for each party's shard and account, and the predictions."
+    "--out", type=_FOLDER, help="Folder for a model store of each party, and for the predictions."
 )
 @click.option("--as", "only", metavar="NAME", help="Run one party only; the others run elsewhere.")
 @click.option("--federation", type=_FILE, help="With --as: the file that all parties share.")
@@ -42,7 +42,7 @@ _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 @click.option("--certificate", type=_FILE, help="With --as: the party's certificate.")
 @click.option("--reports", is_flag=True, hidden=True, help="Write reports instead of a table.")
 def run(
-    job: Path,
+    path: Path,
     mesh: str | None,
     out: Path | None,
     only: str | None,
@@ -57,7 +57,7 @@ def run(
     """
     identity = {"--federation": federation, "--key": key, "--certificate": certificate}
     if only is not None:
-        _run_one(job, mesh, out, only, identity)
+        _run_one(path, mesh, out, only, identity)
         return
     if any(identity.values()):
         raise click.UsageError(f"{', '.join(identity)} need --as")
@@ -67,20 +67,20 @@ def run(
         from vertikal.node.runs.live_table import LiveTable
 
     ranked = any(name in os.environ for name in _RANKS)
-    content = Job.load(job)
+    job = Job.load(path)
     mesh = mesh or ("mpi" if ranked else "network")
     if mesh == "mpi" and ranked:
-        _run_rank(job, content, out, reports)
+        _run_rank(path, job, out, reports)
         return
     # Nothing is started before every table is good.
-    launch.check_tables(job, content)
+    launch.check_tables(path, job)
     start = {
         "local": launch.run_threads,
         "network": launch.run_processes,
         "mpi": launch.run_ranks,
     }[mesh]
-    with LiveTable(content.names) as live:
-        vanished = start(job, content, out, live.tell)
+    with LiveTable(job.names) as live:
+        vanished = start(path, job, out, live.tell)
     for name in vanished:
         click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
 
@@ -88,7 +88,7 @@ def run(
 def _run_one(
     path: Path, mesh: str | None, out: Path | None, name: str, identity: dict[str, Path | None]
 ) -> None:
-    """One party here over the network, the others wherever they are."""
+    """Run one party here over the network; the others are wherever they are."""
     federation, key, certificate = identity.values()
     if not (federation and key and certificate) or mesh not in (None, "network"):
         raise click.UsageError(f"--as needs {', '.join(identity)}, and the network mesh")
@@ -97,16 +97,16 @@ def _run_one(
         from vertikal.node.runs.launch import run_one
         from vertikal.node.runs.live_table import LiveTable
 
-    content = Job.load(path)
-    if name not in content.names:
-        raise InputError.of("--as", f"one of {list(content.names)}", name)
+    job = Job.load(path)
+    if name not in job.names:
+        raise InputError.of("--as", f"one of {list(job.names)}", name)
     with LiveTable((name,)) as live:
-        own = network_mesh(content, name, federation, key, certificate)
-        run_one(path, content, own, out, live.tell)
+        own = network_mesh(job, name, federation, key, certificate)
+        run_one(path, job, own, out, live.tell)
 
 
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
-    """This process is one rank of several."""
+    """Run the party of this process, which is one rank of several."""
     from vertikal.mesh.mpi import MpiMesh, MpiWorld
     from vertikal.node.runs.launch import run_one
 
@@ -121,44 +121,44 @@ def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:
 
 
 @click.command(hidden=True)
-@click.argument("job", type=_FILE)
+@click.argument("path", metavar="JOB", type=_FILE)
 @click.argument("name")
 @click.option("--federation", type=_FILE, required=True)
 @click.option("--key", type=_FILE, required=True)
 @click.option("--certificate", type=_FILE, required=True)
 @click.option("--out", type=_FOLDER)
 def run_party(
-    job: Path, name: str, federation: Path, key: Path, certificate: Path, out: Path | None
+    path: Path, name: str, federation: Path, key: Path, certificate: Path, out: Path | None
 ) -> None:
-    """One party of a job, as `vertikal run` starts it."""
+    """Run one party of a job, as `vertikal run` starts it."""
     from vertikal.node.config.federation_file import FederationFile
     from vertikal.node.config.job_file import Job
     from vertikal.node.runs.launch import run_one
     from vertikal.node.runs.progress import Progress
     from vertikal.node.runs.subprocesses import end_with_parent, told_port
 
-    content = Job.load(job)
+    job = Job.load(path)
     addresses = FederationFile.load(federation).addresses()
     for other, address in addresses.items():
         if other != name and address is not None and address.endswith(":0"):
-            port = told_port(name, other, content.timeout)
+            port = told_port(name, other, job.timeout)
             addresses[other] = f"{address.removesuffix(':0')}:{port}"
     end_with_parent()
-    mesh = network_mesh(content, name, federation, key, certificate, addresses)
+    mesh = network_mesh(job, name, federation, key, certificate, addresses)
     if mesh.port is not None:
         _print(Progress(name, port=mesh.port))
-    run_one(job, content, mesh, out, _print)
+    run_one(path, job, mesh, out, _print)
 
 
 def network_mesh(
-    content: Job,
+    job: Job,
     name: str,
     federation: Path,
     key: Path,
     certificate: Path,
     addresses: dict[str, str | None] | None = None,
 ) -> NetworkMesh:
-    """The network mesh of one party of a job; ``addresses`` are those of the federation file."""
+    """Open the network mesh of one party; ``addresses`` replace those of the federation file."""
     from vertikal.mesh.network import NetworkMesh
     from vertikal.node.config.federation_file import FederationFile
     from vertikal.secure.keys.identity import Identity
@@ -167,17 +167,17 @@ def network_mesh(
     identity = Identity.load(key, certificate, passphrase())
     if identity.name != name:
         raise InputError.of("--certificate", f"that of {name!r}", identity.name)
-    if members.names != content.names:
+    if members.names != job.names:
         raise InputError.of(
-            "job", f"of the parties in the federation file {members.names}", content.names
+            "job", f"of the parties in the federation file {members.names}", job.names
         )
     return NetworkMesh(
         name,
         members.addresses() if addresses is None else addresses,
         members.credentials(identity),
-        job=content.digest,
+        job=job.digest,
         version=__version__,
-        deadline=content.timeout,
+        deadline=job.timeout,
         bind=members.member(name).bind,
     )
 

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 
+from vertikal.data.file_formats import arrow
 from vertikal.demo.comparison import (
     OPEN_TITLE,
     Comparison,
@@ -38,6 +39,7 @@ def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
     """Run the whole demonstration; ``hint`` says how to open the report."""
     began = time.perf_counter()
     _prepare(out)
+    arrow()
     if mesh == "network":
         _need_grpc()
     console = _console()
