@@ -95,7 +95,7 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
     assert "2 ok, 1 unknown" in told
     for name in NAMES:
         parties.tell(name, "audit", "verify")
-    assert "predicted" in parties.tell("bank", "audit", "log")
+    assert "predicted" in parties.tell("bank", "audit", "show")
     assert "1 " in parties.tell("shop", "model", "list")
 
 
@@ -202,7 +202,7 @@ def test_killed_anywhere_the_job_resumes_to_the_same_model(parties, expected, pl
     else:
         assert digests(found) == digests(wanted)
     if place == "block":
-        assert "resumed" in parties.tell("lender", "audit", "log")
+        assert "resumed" in parties.tell("lender", "audit", "show")
 
 
 def opened(shards):
