@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vertikal import ADMMClassifier
+from vertikal import ADMMClassifier, Privacy
 from vertikal.errors import BudgetSpent
 from vertikal.privacy.budget import BudgetFile
 
@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
     BudgetFile.create(path, epsilon=7.0, delta=1e-5)
     private = ADMMClassifier(
         columns,
-        privacy={"epsilon": 5.0, "delta": 1e-5, "bound": 3.0},
+        privacy=Privacy(epsilon=5.0, delta=1e-5, bound=3.0),
         max_iter=1,
         rho=0.1,
         budget_files={"clinic": path},

@@ -5,7 +5,7 @@ import time
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from vertikal import AVFKAMClassifier
+from vertikal import AVFKAMClassifier, Stochastic
 
 generator = np.random.default_rng(0)
 X = generator.normal(size=(4000, 8))
@@ -30,26 +30,24 @@ class SlowShop:
 
 
 parties = {"bank": [0, 1], "shop": [2, 3], "phone": [4, 5], "post": [6, 7]}
-for words, settings in (
-    ("exact, all pairs", {"solver": "exact"}),
-    ("in turns", {"solver": "dsg", "schedule": "sync"}),
-    ("without waiting", {"solver": "dsg", "schedule": "async"}),
+for words, solver in (
+    ("exact, all pairs", "exact"),
+    ("in turns", Stochastic(schedule="sync", n_steps=150, block_size=50)),
+    ("without waiting", Stochastic(schedule="async", n_steps=150, block_size=50)),
 ):
     began = time.perf_counter()
     model = AVFKAMClassifier(
         parties,
         label_parties=["bank", "shop", "phone"],
         n_components=600,
-        steps=150,
-        features=50,
+        solver=solver,
         threshold="f1",
         random_state=0,
         verbose=SlowShop(),
-    ).set_params(**settings)
-    model.fit(X[train], y[train])
+    ).fit(X[train], y[train])
     auc = roc_auc_score(y[test] == "fraud", model.decision_function(X[test]))
     print(f"{words}: test AUC {auc:.3f}, {time.perf_counter() - began:.1f} s")
-    if settings["solver"] == "dsg":
+    if solver != "exact":
         oldest = max(age for ages in model.staleness_.values() for age in ages)
         print(f"  updates {model.updates_}, oldest reading {oldest} updates")
     else:

@@ -54,7 +54,7 @@ timeout = {timeout}
 secret_seed = 7
 {top}
 [settings]
-n_components = {directions}
+{components}
 scale = "standard"
 {settings}
 [parties.lender]
@@ -151,15 +151,23 @@ def write_table(path: Path, people: Any, name: str, rows: Any, *, label: bool) -
 def write_job(
     root: Path,
     timeout: float = 60,
-    directions: int = 64,
+    directions: int | None = 64,
     settings: str = "",
     top: str = "",
     bank: str = "",
     rest: str = "",
 ) -> None:
-    """The lender's job; ``bank`` is what else the bank's part says, ``rest`` what follows it."""
+    """The lender's job; ``bank`` is what else the bank's part says, ``rest`` what follows it.
+
+    Without ``directions`` it says nothing of their number, as a linear model must.
+    """
     text = JOB.format(
-        timeout=timeout, directions=directions, settings=settings, top=top, bank=bank, rest=rest
+        timeout=timeout,
+        components="" if directions is None else f"n_components = {directions}",
+        settings=settings,
+        top=top,
+        bank=bank,
+        rest=rest,
     )
     (root / "lender" / "credit.toml").write_text(text)
 

@@ -47,7 +47,7 @@ def fit(split: Split, directions: int, gamma: float, penalty: float, bits: int =
         n_components=directions,
         bandwidth=bandwidth(gamma),
         alpha=penalty,
-        ring_bits=bits,
+        feature_map={"name": "fourier", "bits": bits},
         random_state=0,
     ).fit(split.X, split.y)
 
@@ -57,7 +57,7 @@ def pooled(model: FDSKLClassifier, split: Split) -> tuple[float, float]:
     (owner,) = model.settings_.label_parties
     drawn = [draw_directions(shard, owner) for shard in model.shards_.values()]
     omega = np.concatenate([part.directions for part in drawn])
-    turns = np.sum([part.offsets / 2**model.ring_bits for part in drawn], axis=0)
+    turns = np.sum([part.offsets / 2**model.settings_.feature_map.bits for part in drawn], axis=0)
     columns = omega.shape[0]
     cosines = CosineMap(Draw(omega, turns), Scaling([0.0] * columns, [1.0] * columns))
     share = float((split.y > 0).mean())

@@ -101,7 +101,7 @@ def target_of(split: datasets.Split) -> Target:
 
 def attack_open(run: Benchmark, target: Target, directions: str) -> None:
     with phases_held() as held:
-        model = target.model(directions=directions)
+        model = target.model(feature_map={"name": "fourier", "directions": directions})
     phases, own, ring = held[0]
     level = f"{target.name}, open, {directions} directions"
     if directions == "shared":

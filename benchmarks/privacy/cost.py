@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks import datasets
 from benchmarks.accuracy.figures import bandwidth, scores
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Values
 
 PARTIES = 4
 D = 1024
@@ -36,7 +36,7 @@ def main() -> None:
     models = {
         "open": model_of(),
         "values, 64 bits": model_of(disclosure="values"),
-        "values, 32 bits": model_of(disclosure="values", hidden_bits=32),
+        "values, 32 bits": model_of(disclosure=Values(bits=32)),
         "sealed": model_of(disclosure="sealed", loss="square", max_iter=STEPS),
     }
     warm = np.random.default_rng(0).normal(size=(3000, split.X.shape[1]))
@@ -60,14 +60,15 @@ def main() -> None:
         run.figure(f"{name}: bytes per row and direction, once", sent / cells)
         if name == "open":
             continue
-        level, kept = model.disclosure, cells * model.hidden_bits // 8 / 1e6
+        level, bits = model.settings_.level, model.settings_.hidden.bits
+        kept = cells * bits // 8 / 1e6
         if level == "sealed":
             run.figure(
                 f"{name}: MB kept by label party, helper, dealer", [2 * kept, 2 * kept, kept]
             )
         else:
             run.figure(f"{name}: MB kept by label party, helper, dealer", [kept] * 3)
-            limit = MOST_BYTES[model.hidden_bits]
+            limit = MOST_BYTES[bits]
             run.target(f"{name}: bytes per row and direction", sent / cells, limit, at_most=True)
             for way, size in bytes_per_pass(model).items():
                 per_number = size / (len(split.y) + D)

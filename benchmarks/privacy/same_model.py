@@ -9,7 +9,7 @@ ridge, the square loss solved to tolerance on the same features.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,10 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import datasets
 from benchmarks.accuracy.figures import bandwidth, scores
 from benchmarks.harness import Benchmark, arguments
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Values
 
 PARTIES = 4
 STEPS = 150
+BITS: tuple[Literal[64, 32], ...] = (64, 32)
 GAMMA = {"a9a": 0.02, "ijcnn1": 1.0, "cod-rna": 8.0}
 
 
@@ -50,8 +51,8 @@ def main() -> None:
 
         opened, auc = fit()
         coefficients = opened.shards_["party1"].coefficients
-        for bits in (64, 32):
-            values, found = fit(disclosure="values", hidden_bits=bits)
+        for bits in BITS:
+            values, found = fit(disclosure=Values(bits=bits))
             name = f"{split.name}: AUC of values below open, {bits} bits"
             run.target(name, auc - found, 0.001, at_most=True)
             gap = np.abs(values.shards_["party1"].coefficients - coefficients).max()

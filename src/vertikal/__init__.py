@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING, Any
 from vertikal.version import __version__
 
 if TYPE_CHECKING:
+    from vertikal.algorithms.admm.settings import Gaussian, Privacy
+    from vertikal.algorithms.kernel_machine.settings import (
+        Fourier,
+        Landmarks,
+        Sealed,
+        Stochastic,
+        Values,
+    )
     from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
     from vertikal.estimators.avfkam import AVFKAMClassifier
-    from vertikal.estimators.classifier import FDSKLClassifier
+    from vertikal.estimators.fdskl import FDSKLClassifier, FDSKLRegressor
     from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
-    from vertikal.estimators.regressor import FDSKLRegressor
-    from vertikal.estimators.secure_kernel_machines import SecureKernelRidge, SecureKernelSVC
+    from vertikal.estimators.secure_kernel import SecureKernelRidge, SecureKernelSVC
 
 __all__ = [
     "ADMMClassifier",
@@ -28,29 +35,43 @@ __all__ = [
     "FDSKLClassifier",
     "FDSKLRegressor",
     "FedCFKRecommender",
+    "Fourier",
+    "Gaussian",
+    "Landmarks",
+    "Privacy",
+    "Sealed",
     "SecureKernelRidge",
     "SecureKernelSVC",
+    "Stochastic",
+    "Values",
     "__version__",
 ]
 
 # Loaded when first asked for: a party's service and the command line start without scikit-learn.
 _HOMES = {
-    "ADMMClassifier": "admm",
-    "ADMMRegressor": "admm",
-    "AVFKAMClassifier": "avfkam",
-    "CFKOMDRecommender": "recommender",
-    "FDSKLClassifier": "classifier",
-    "FDSKLRegressor": "regressor",
-    "FedCFKRecommender": "recommender",
-    "SecureKernelRidge": "secure_kernel_machines",
-    "SecureKernelSVC": "secure_kernel_machines",
+    "ADMMClassifier": "estimators.admm",
+    "ADMMRegressor": "estimators.admm",
+    "AVFKAMClassifier": "estimators.avfkam",
+    "CFKOMDRecommender": "estimators.recommender",
+    "FDSKLClassifier": "estimators.fdskl",
+    "FDSKLRegressor": "estimators.fdskl",
+    "FedCFKRecommender": "estimators.recommender",
+    "Fourier": "algorithms.kernel_machine.settings",
+    "Gaussian": "algorithms.admm.settings",
+    "Landmarks": "algorithms.kernel_machine.settings",
+    "Privacy": "algorithms.admm.settings",
+    "Sealed": "algorithms.kernel_machine.settings",
+    "SecureKernelRidge": "estimators.secure_kernel",
+    "SecureKernelSVC": "estimators.secure_kernel",
+    "Stochastic": "algorithms.kernel_machine.settings",
+    "Values": "algorithms.kernel_machine.settings",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'vertikal' has no attribute {name!r}")
-    return getattr(import_module(f"vertikal.estimators.{_HOMES[name]}"), name)
+    return getattr(import_module(f"vertikal.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -142,7 +142,7 @@ def test_several_classes() -> None:
     [
         ("features", "float16", "one of 'phases', 'float32'"),
         ("ring_bits", 64, "one of 8, 16, 32"),
-        ("scale", "unit", "one of None, 'standard'"),
+        ("scale", "unit", "one of 'standard', 'minmax', 'max', None"),
         ("kernel", "cubic", "one of"),
         ("loss", "hinge", "one of"),
         ("bandwidth", "mean", "a positive number or 'median'"),

@@ -13,8 +13,7 @@ n_components = 32
 bandwidth = 2.0
 loss = "square"
 max_iter = 3
-disclosure = "sealed"
-dealer = "notary"
+disclosure = { name = "sealed", dealer = "notary" }
 [parties.notary]
 rows = 150
 [parties.bank]
@@ -60,7 +59,7 @@ def test_prepare_says_what_it_made(folder):
             "dealer must be a party without labels, one of ['shop'], got 'notary'",
         ),
         (
-            ('dealer = "notary"', ""),
+            (', dealer = "notary"', ""),
             ("prepare",),
             "table of notary must be named: only the dealer of hidden phases has none",
         ),
@@ -77,7 +76,11 @@ def test_prepare_says_what_it_made(folder):
             ("prepare",),
             "columns and test of notary must be left out: it has no table",
         ),
-        (('disclosure = "sealed"', ""), ("prepare",), "table of notary must be named"),
+        (
+            ('disclosure = { name = "sealed", dealer = "notary" }', ""),
+            ("prepare",),
+            "table of notary must be named",
+        ),
     ],
 )
 def test_what_a_dealer_is_told(folder, change, words, said_):
@@ -96,7 +99,7 @@ def test_what_a_dealer_is_told(folder, change, words, said_):
 
 
 def test_two_parties_without_a_dealer_are_told_what_to_do(folder):
-    text = JOB.replace("[parties.notary]\nrows = 150\n", "").replace('dealer = "notary"', "")
+    text = JOB.replace("[parties.notary]\nrows = 150\n", "").replace(', dealer = "notary"', "")
     (folder / "job.toml").write_text(text)
     done = command("run", str(folder / "job.toml"), "--mesh", "local")
     assert done.exit_code == 1

@@ -22,10 +22,11 @@ secret_seed = 1
 timeout = {timeout}
 [settings]
 n_components = 96
-features = 16
 scale = "standard"
-solver = "dsg"
-steps = {steps}
+[settings.solver]
+name = "dsg"
+block_size = 16
+n_steps = {steps}
 {more}
 [parties.bank]
 table = "bank.csv"

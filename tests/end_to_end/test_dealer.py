@@ -30,8 +30,7 @@ bandwidth = 2.0
 loss = "square"
 alpha = 0.01
 max_iter = 20
-disclosure = "sealed"
-dealer = "notary"
+disclosure = { name = "sealed", dealer = "notary" }
 [parties.notary]
 rows = 150
 [parties.bank]

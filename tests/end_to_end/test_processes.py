@@ -40,7 +40,7 @@ table = "shop.csv"
 [parties.clinic]
 table = "clinic.csv"
 """
-LONG = 'solver = "dsg"\nsteps = 100000000\nstep_size = 0.01\n'
+LONG = 'solver = { name = "dsg", n_steps = 100000000, step_size = 0.01 }\n'
 """Work without end, for parties that are to be disturbed."""
 
 
@@ -239,7 +239,7 @@ def test_a_second_process_of_one_party_is_refused_and_the_first_goes_on(folder):
 
 @pytest.mark.slow
 def test_a_link_cut_in_the_middle_of_a_chunk_changes_nothing(folder):
-    write_job(folder, directions=4000, more='solver = "dsg"\nsteps = 3\n')
+    write_job(folder, directions=4000, more='solver = { name = "dsg", n_steps = 3 }\n')
     local = run_all(folder, "local")
     text = (folder / "federation.toml").read_text()
     port = re.search(r'listens = "127\.0\.0\.1:(\d+)"', text)[1]

@@ -24,7 +24,7 @@ from tests.organisations import (
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
 
-VALUES = 'disclosure = "values"\nvalue_bits = 28'
+VALUES = 'disclosure = { name = "values", value_bits = 28 }'
 """With as little of the helper's noise as there can be, so that two models can be compared."""
 
 
@@ -134,16 +134,19 @@ def names_of(kind):
 
 def job_of(kind):
     if kind == "dealt":
-        settings = f'{VALUES}\ndealer = "notary"'
+        settings = VALUES.replace("28", '28, dealer = "notary"')
         return {"settings": settings, "directions": 32, "rest": "[parties.notary]"}
     if kind == "sealed":
-        settings = 'disclosure = "sealed"\ndealer = "notary"\nloss = "square"\nbandwidth = "mean"'
+        settings = (
+            'disclosure = { name = "sealed", dealer = "notary" }\n'
+            'loss = "square"\nbandwidth = "mean"'
+        )
         return {"settings": settings, "directions": 32, "rest": "[parties.notary]"}
     if kind == "avfkam":
         settings = 'disclosure = "open"'
         return {"top": 'algorithm = "avfkam"', "settings": settings, "directions": SMALL_BLOCKS}
     if kind == "admm":
-        return {"top": 'algorithm = "admm"', "settings": "max_iter = 30", "directions": 16}
+        return {"top": 'algorithm = "admm"', "settings": "max_iter = 30", "directions": None}
     if kind == "values":
         return {"settings": VALUES, "directions": 32}
     return {"settings": f'disclosure = "{kind}"', "directions": SMALL_BLOCKS}

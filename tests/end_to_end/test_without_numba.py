@@ -19,7 +19,7 @@ assert type(products.LOOPS).__name__ == "NumpyRingLoops"
 generator = np.random.default_rng(0)
 X = generator.normal(size=(200, 6))
 y = (X[:, 0] * X[:, 3] > 0).astype(int)
-for disclosure in ("open", "values", "sealed"):
+for disclosure in LEVELS:
     model = FDSKLClassifier(3, disclosure=disclosure, **SETTINGS).fit(X, y)
     print(*model.decision_function(X[:50]))
 """
@@ -28,16 +28,15 @@ SETTINGS = {
     "bandwidth": 2.0,
     "loss": "square",
     "alpha": 0.01,
-    "max_passes": 200,
-    "value_bits": 28,
     "max_iter": 60,
     "random_state": 1,
 }
+LEVELS = ("open", {"name": "values", "max_passes": 200, "value_bits": 28}, "sealed")
 
 
 def test_every_level_without_numba():
     done = subprocess.run(
-        [sys.executable, "-c", f"SETTINGS = {SETTINGS!r}\n{PROGRAM}"],
+        [sys.executable, "-c", f"SETTINGS, LEVELS = {SETTINGS!r}, {LEVELS!r}\n{PROGRAM}"],
         capture_output=True,
         text=True,
         timeout=200,
@@ -48,7 +47,7 @@ def test_every_level_without_numba():
     X = generator.normal(size=(200, 6))
     y = (X[:, 0] * X[:, 3] > 0).astype(int)
     lines = done.stdout.splitlines()
-    for disclosure, line in zip(("open", "values", "sealed"), lines, strict=True):
+    for disclosure, line in zip(LEVELS, lines, strict=True):
         model = FDSKLClassifier(3, disclosure=disclosure, **SETTINGS).fit(X, y)
         here = model.decision_function(X[:50])
         np.testing.assert_allclose(

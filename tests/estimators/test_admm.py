@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from vertikal import ADMMClassifier, ADMMRegressor
+from vertikal import ADMMClassifier, ADMMRegressor, Gaussian
 from vertikal.errors import BudgetSpent, InputError
 from vertikal.privacy.budget import BudgetFile
 from vertikal.secure import lattice_gaussian
@@ -30,7 +30,7 @@ def test_several_classes():
 
 
 def test_party_names_columns_and_the_central_node():
-    model = ADMMClassifier({"bank": [0, 1], "shop": [4, 5]}, label_party="shop").fit(X, Y)
+    model = ADMMClassifier({"bank": [0, 1], "shop": [4, 5]}, label_parties="shop").fit(X, Y)
     assert model.settings_.label_parties == ("shop",)
     assert {
         e.receiver for e in model.ledger_.entries() if e.disclosure.name == "contributions"
@@ -42,17 +42,17 @@ def test_party_names_columns_and_the_central_node():
 def test_an_additive_kernel_model_learns_what_a_linear_one_cannot():
     y = (np.abs(X[:, 0]) + np.abs(X[:, 4]) > 1.5).astype(int)
     linear = ADMMClassifier(2).fit(X, y).score(X, y)
-    additive = ADMMClassifier(2, kernel="gaussian", n_components=64, random_state=0).fit(X, y)
+    additive = ADMMClassifier(2, kernel=Gaussian(n_components=64), random_state=0).fit(X, y)
     assert linear < 0.75
     assert additive.score(X, y) > 0.93
-    again = ADMMClassifier(2, kernel="gaussian", n_components=64, random_state=0)
+    again = ADMMClassifier(2, kernel=Gaussian(n_components=64), random_state=0)
     again.fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(again.decision_function(X), additive.decision_function(X), atol=1e-6)
 
 
 def test_an_additive_model_knows_no_interaction_of_parties():
     y = (X[:, 0] * X[:, 4] > 0).astype(int)
-    model = ADMMClassifier(2, kernel="gaussian", n_components=32, alpha=0.01, random_state=0)
+    model = ADMMClassifier(2, kernel=Gaussian(n_components=32), alpha=0.01, random_state=0)
     half = model.fit(X[:150], y[:150])
     assert half.score(X[150:], y[150:]) < 0.62
 
@@ -155,19 +155,17 @@ PARAMETERS = [
     *(("rho", value, "a positive number or 'auto'") for value in (0, -1.0, "big", True)),
     *(("alpha", value, "a positive number or 'auto'") for value in (0, -1.0, None)),
     ("loss", "hinge", r"one of \['square', 'logistic', 'smooth_hinge', 'sigmoid'\]"),
-    ("regulariser", "l3", "one of 'l2', 'l1', 'elastic_net'"),
-    ("kernel", "laplace", "one of None, 'gaussian'"),
+    ("kernel", "laplace", r"one of 'gaussian', None, Gaussian\(...\)"),
     ("masking", "none", "one of 'pads', 'trees', None"),
-    ("masking", "trees", "'pads' or None for two parties"),
+    ("masking", "trees", "'pads' for two parties .*"),
     ("l1_ratio", 2.0, "a number from 0 to 1"),
     ("max_iter", 0, "a positive whole number or 'auto'"),
     ("max_iter", "all", "a positive whole number or 'auto'"),
-    ("n_components", 1.5, "a positive whole number"),
     ("averaging", "yes", "True or False"),
-    ("label_party", "party9", r"one of the parties \['party1', 'party2'\]"),
-    ("label_party", 1, "the name of one party, or None"),
-    ("privacy", {"epsilon": 1.0}, "None, or a mapping with 'epsilon' and 'delta'.*"),
-    ("privacy", 3, "None, or a mapping with 'epsilon' and 'delta'.*"),
+    ("label_parties", "party9", r"some of the parties \['party1', 'party2'\]"),
+    ("label_parties", ["party1", "party2"], "one party, which is the central node"),
+    ("privacy", {"epsilon": 1.0}, "given with 'delta'"),
+    ("privacy", 3, r"one of None, Privacy\(...\)"),
     ("budget_files", {"party1": "x"}, "None without privacy"),
     ("timeout", 0, "a positive number of seconds"),
 ]
@@ -179,16 +177,22 @@ def test_a_parameter_outside_its_range(name, value, allowed):
     refused(f"{name} must be {allowed}, got {re.escape(repr(value))}$", model)
 
 
+@pytest.mark.parametrize("value", [0, 1.5, True, "many"])
+def test_a_kernel_without_components(value):
+    with pytest.raises(InputError, match=r"^n_components must be a positive whole"):
+        Gaussian(n_components=value)
+
+
 BUDGETS = [
     ({"epsilon": 0}, {}, "epsilon must be a positive number"),
-    ({"delta": 0.0}, {}, "delta must be a positive number"),
-    ({"delta": 1.5}, {}, "delta must be between 0 and 1"),
+    ({"delta": 0.0}, {}, "delta must be a number above 0 and below 1, got 0"),
+    ({"delta": 1.5}, {}, "delta must be a number above 0 and below 1, got 1.5"),
     ({"delta": 1 / 300}, {}, r"delta must be below 1 / rows = 0\.00333"),
     ({"bound": -1}, {}, "bound must be a positive number"),
     ({"mechanism": "column"}, {}, "mechanism must be one of 'row', 'paper'"),
     ({}, {"scale": "standard"}, "scale must be None with privacy"),
     ({}, {"kernel": "gaussian"}, "bandwidth must be a number with privacy"),
-    ({}, {"regulariser": "l1"}, "regulariser must be 'l2' with privacy"),
+    ({}, {"l1_ratio": 1.0}, "l1_ratio must be 0 with privacy"),
     ({}, {"budget_files": {"party9": "x"}}, "budget_files must be for some of the parties"),
     ({}, {"budget_files": 3}, "budget_files must be a mapping"),
     ({}, {"budget_files": {"party1": "absent.json"}}, "budget file must exist"),

@@ -10,9 +10,10 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
 from tests.naive.pairwise import over_pairs
 from tests.naive.pooled import pooled_coefficients, pooled_features, pooled_prediction
-from vertikal import AVFKAMClassifier, FDSKLClassifier
+from tests.options import grouped
+from vertikal import AVFKAMClassifier, FDSKLClassifier, Stochastic, Values
 from vertikal.algorithms.kernel_machine.avfkam import check_classes, held_out
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.errors import InputError
 from vertikal.party.party import Labels
 
@@ -42,7 +43,7 @@ def make(**settings):
         "random_state": 1,
         "timeout": 60,
     }
-    return AVFKAMClassifier(**(given | settings))
+    return AVFKAMClassifier(**grouped(**(given | settings)))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "square", "logistic"])
@@ -160,7 +161,7 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there():
         {"feature_map": "landmarks", "n_components": 20},
         {"masking": "trees"},
         {"kernel": "laplace"},
-        {"label_parties": 2, "solver": "dsg", "schedule": "sync", "steps": 40},
+        {"label_parties": 2, "solver": Stochastic(schedule="sync", n_steps=40)},
     ],
 )
 def test_other_settings_of_the_federation_work_too(settings):
@@ -173,7 +174,7 @@ def test_other_settings_of_the_federation_work_too(settings):
 def test_hidden_phases_give_the_solution_of_open_ones():
     given = {"alpha": 0.1, "tol": 1e-2}
     shown = make(**given).fit(X, Y)
-    hidden = make(disclosure="values", max_passes=100, **given).fit(X, Y)
+    hidden = make(disclosure=Values(max_passes=100), **given).fit(X, Y)
     gap = np.abs(shown.decision_function(X) - hidden.decision_function(X)).max()
     assert gap < 0.05 * np.ptp(shown.decision_function(X))
 
@@ -223,10 +224,13 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
     ("setting", "message"),
     [
         ({"loss": "hinge"}, r"^loss must be one of \['squared_hinge', "),
-        ({"validation": 0.9}, r"^validation must be a share of the rows within \[0, 0.5\], got"),
-        ({"threshold": 2}, r"^threshold must be a probability within \(0, 1\) or one of"),
+        ({"validation": 0.9}, "^validation must be a number from 0 to 0.5, got 0.9"),
         (
-            {"solver": "dsg", "label_parties": 3, "max_staleness": 1},
+            {"threshold": 2},
+            "^threshold must be a number above 0 and below 1, 'balanced' or 'f1'",
+        ),
+        (
+            {"solver": Stochastic(max_staleness=1), "label_parties": 3},
             "^max_staleness must be at least 2, one update of each other label party, got 1",
         ),
         (
@@ -239,7 +243,7 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
             "^schedule must be 'sync' with disclosure='values'",
         ),
         (
-            {"masking": "trees", "allow_missing": True},
+            {"masking": "trees", "label_parties": 3, "solver": Stochastic(allow_missing=True)},
             "^masking must be 'pads' with allow_missing=True, got 'trees'",
         ),
         (
@@ -247,7 +251,7 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
             "^cache_size must be enough for all 120 rows with solver='dsg': batches of pairs",
         ),
         (
-            {"solver": "dsg", "schedule": "sync", "disclosure": "values"},
+            {"solver": Stochastic(schedule="sync"), "disclosure": "values"},
             "^solver must be 'exact' with disclosure='values': batches of pairs",
         ),
     ],

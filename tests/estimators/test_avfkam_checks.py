@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vertikal import AVFKAMClassifier
+from vertikal import AVFKAMClassifier, Stochastic
 
 
 def known_to_differ(estimator: Any) -> dict[str, str]:
@@ -25,7 +25,7 @@ def known_to_differ(estimator: Any) -> dict[str, str]:
 @parametrize_with_checks(
     [
         AVFKAMClassifier(n_components=256),
-        AVFKAMClassifier(solver="dsg", steps=200, samples=32, features=32),
+        AVFKAMClassifier(solver=Stochastic(n_steps=200, batch_size=32, block_size=32)),
     ],
     expected_failed_checks=known_to_differ,
 )

@@ -8,6 +8,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from tests.options import grouped
 from vertikal import FDSKLClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -26,7 +27,7 @@ def make(**settings):
         "tol": 1e-8,
         "timeout": 20,
     }
-    return FDSKLClassifier(**(given | settings))
+    return FDSKLClassifier(**grouped(**(given | settings)))
 
 
 def test_it_is_as_good_as_a_support_vector_machine():
@@ -191,7 +192,7 @@ def test_stopping_early_warns():
 @pytest.mark.filterwarnings("default")
 def test_shared_directions_warn():
     with pytest.warns(UserWarning, match="recover the differences between any two rows"):
-        make(directions="shared").fit(X, Y)
+        make(feature_map__directions="shared").fit(X, Y)
 
 
 @pytest.mark.parametrize("number", [np.int64(64), np.int32(64)])

@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from tests.options import grouped
+from vertikal import Stochastic, Values
 from vertikal.algorithms.kernel_machine import fdskl
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.tables import Table
@@ -38,7 +40,7 @@ class Trouble(Table):
 def federate(troubled, then, *, calls=2, timeout=20.0, label_parties=("bank",), **settings):
     """Run the training program where one party's table makes trouble in the middle."""
     agreed = FdsklSettings(
-        parties=tuple(COLUMNS), label_parties=label_parties, n_components=24, **settings
+        parties=tuple(COLUMNS), label_parties=label_parties, n_components=24, **grouped(**settings)
     )
     tables = {}
     for name, columns in COLUMNS.items():
@@ -98,7 +100,15 @@ def test_a_party_that_fails_while_label_parties_learn(solver):
         raise OSError("the disk is gone")
 
     with pytest.raises(Exception, match="the disk is gone") as caught:
-        federate("phone", broken, calls=6, cache_size=24, solver=solver, features=4, samples=4)
+        federate(
+            "phone",
+            broken,
+            calls=6,
+            cache_size=24,
+            solver=solver,
+            solver__block_size=4,
+            solver__batch_size=4,
+        )
     assert "phone" in everything_said(caught.value)
 
 
@@ -166,16 +176,20 @@ def test_a_party_that_fails_where_phases_are_hidden(troubled, label_parties, mon
             broken,
             calls=1,
             label_parties=label_parties,
-            disclosure="values",
-            max_passes=9,
+            disclosure=Values(max_passes=9),
         )
     assert troubled in everything_said(caught.value)
 
 
 def test_a_helper_that_refuses_one_label_party_ends_both(monkeypatch):
     monkeypatch.setitem(COLUMNS, "post", [1, 4])
-    settings = {"disclosure": "values", "solver": "dsg", "samples": 60, "features": 2}
+    disclosure, solver = Values(max_passes=2), Stochastic(batch_size=60, block_size=2)
     with pytest.raises(SecrecyError, match=r"shop: (bank|phone) asked for forward pass 3"):
         federate(
-            "shop", None, calls=10**6, label_parties=("bank", "phone"), max_passes=2, **settings
+            "shop",
+            None,
+            calls=10**6,
+            label_parties=("bank", "phone"),
+            disclosure=disclosure,
+            solver=solver,
         )

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 from tests.naive.landmarks import kernel
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from vertikal import FDSKLClassifier, FDSKLRegressor, Landmarks, Stochastic
 from vertikal.errors import InputError
 
 OPTIONS = {"parties": 3, "feature_map": "landmarks", "n_components": 64, "random_state": 0}
@@ -25,13 +25,13 @@ def cancer():
     "options",
     [
         {},
-        {"ring_bits": 32},
+        {"feature_map": Landmarks(bits=32)},
         {"label_parties": 2},
         {"masking": "trees"},
         {"loss": "square"},
         {"cache_size": "50kB"},
-        {"solver": "dsg", "features": 16, "steps": 60},
-        {"solver": "dsg", "features": 16, "steps": 60, "precondition": True},
+        {"solver": Stochastic(block_size=16, n_steps=60)},
+        {"solver": Stochastic(block_size=16, n_steps=60, precondition=True)},
     ],
 )
 def test_every_solver_learns(cancer, options):
@@ -43,7 +43,9 @@ def test_every_solver_learns(cancer, options):
 
 def test_predictions_are_sums_over_the_kernel_with_the_landmarks(cancer):
     X, y = cancer
-    model = FDSKLClassifier(**OPTIONS, ring_bits=32, bandwidth=4.0).fit(X[:300], y[:300])
+    model = FDSKLClassifier(**{**OPTIONS, "feature_map": Landmarks(bits=32), "bandwidth": 4.0}).fit(
+        X[:300], y[:300]
+    )
     leader = model.shards_["party1"]
     landmarks = np.concatenate(
         [shard.landmarks["party1"] for shard in model.shards_.values()], axis=1
@@ -89,7 +91,7 @@ def test_regression():
     ("options", "message"),
     [
         ({"kernel": "laplace"}, "kernel must be 'gaussian' for landmarks"),
-        ({"ring_bits": 8}, r"ring_bits must be one of \(16, 32\) for landmarks"),
+        ({"feature_map": {"name": "landmarks", "bits": 8}}, r"bits must be one of 16, 32, got 8"),
         ({"feature_map": "hashing"}, "feature_map must be one of 'fourier', 'landmarks'"),
     ],
 )

@@ -66,7 +66,7 @@ def test_recommendations_are_new_items_and_requests_are_seen():
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"alpha": "much"}, "alpha must be a positive number, got 'much'"),
         ({"tol": 0}, "tol must be a positive number"),
-        ({"rounds": 2.5}, "rounds must be a whole number from 1 on, got 2.5"),
+        ({"rounds": 2.5}, "rounds must be a positive whole number, got 2.5"),
         ({"rounds": True}, "rounds must be"),
         ({"rounds": float("inf")}, "rounds must be"),
         ({"cover": float("inf")}, "cover must be a number from 1 on, got inf"),
@@ -81,9 +81,9 @@ def test_ratings_that_are_no_bits_are_refused():
     with pytest.raises(InputError, match=r"X must be .* zeros and ones"):
         FedCFKRecommender().fit(X * 3)
     for user in (40, -1, 1.5, "ada"):
-        with pytest.raises(InputError, match="user must be a number from 0 to 39"):
+        with pytest.raises(InputError, match="user must be a whole number from 0 to 39"):
             CFKOMDRecommender().fit(X).recommend(user)
-        with pytest.raises(InputError, match="user must be a number from 0 to 39"):
+        with pytest.raises(InputError, match="user must be a whole number from 0 to 39"):
             CFKOMDRecommender().fit(X).scores([0, user])
     with pytest.raises(InputError, match="n must be a positive"):
         CFKOMDRecommender().fit(X).recommend(1, 0)

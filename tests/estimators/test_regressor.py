@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from vertikal import FDSKLRegressor
+from tests.options import grouped
+from vertikal import FDSKLRegressor, Stochastic
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(-2, 2, size=(200, 4))
@@ -28,9 +29,9 @@ def make(**settings):
         "bandwidth": 2.0,
         "tol": 1e-8,
         "alpha": 1e-4,
-        "ring_bits": 16,
+        "feature_map__bits": 16,
     }
-    return FDSKLRegressor(**(given | settings))
+    return FDSKLRegressor(**grouped(**(given | settings)))
 
 
 def test_it_is_close_to_kernel_ridge_regression():
@@ -65,7 +66,9 @@ def test_rows_of_weight_two_are_rows_that_occur_twice():
 
 
 def test_the_stochastic_solver_regresses_too():
-    model = make(solver="dsg", features=32, samples=64, steps=200, step_size=0.3).fit(X, Y)
+    model = make(solver=Stochastic(block_size=32, batch_size=64, n_steps=200, step_size=0.3)).fit(
+        X, Y
+    )
     assert model.score(NEW, truth(NEW)) > 0.7
 
 

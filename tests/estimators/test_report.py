@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.options import grouped
 from vertikal import FDSKLClassifier
 from vertikal.errors import InputError
 from vertikal.estimators.progress import ProgressBars
@@ -21,7 +22,7 @@ Y = (X[:, 0] * X[:, 4] > 0).astype(int)
 
 def fit(rows=500, **settings):
     given = {"parties": 4, "n_components": 256, "random_state": 0}
-    return FDSKLClassifier(**(given | settings)).fit(X[:rows], Y[:rows])
+    return FDSKLClassifier(**grouped(**(given | settings))).fit(X[:rows], Y[:rows])
 
 
 def phase_bytes(model):
@@ -35,7 +36,7 @@ def phase_bytes(model):
 
 @pytest.mark.parametrize("ring_bits", [8, 16, 32])
 def test_one_byte_per_row_direction_and_sender(ring_bits):
-    sent = phase_bytes(fit(ring_bits=ring_bits))
+    sent = phase_bytes(fit(feature_map__bits=ring_bits))
     assert set(sent) == {"party2", "party3", "party4"}
     for size in sent.values():
         assert ring_bits / 8 <= size / (500 * 256) <= 1.02 * ring_bits / 8
@@ -50,7 +51,7 @@ def test_several_label_parties_send_each_direction_once():
 @pytest.mark.parametrize("settings", [{}, {"label_parties": 2}, {"masking": "trees"}])
 @pytest.mark.parametrize("solver", ["exact", "dsg"])
 def test_the_report_counts_what_the_ledger_counts(solver, settings):
-    model = fit(rows=80, solver=solver, n_components=32, features=8, **settings)
+    model = fit(rows=80, solver=solver, n_components=32, solver__block_size=8, **settings)
     assert sum(model.report_.bytes_sent.values()) == model.ledger_.bytes
     booked = Counter()
     for entry in model.ledger_.entries():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from tests.algorithms.kernel_machine.pacing import Balanced, Vanishing
-from vertikal import AVFKAMClassifier
+from vertikal import AVFKAMClassifier, Stochastic
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(300, 6))
@@ -21,7 +21,9 @@ def make(**settings):
 
 def test_an_asynchronous_run_shows_updates_staleness_and_auc(tmp_path):
     pace = Balanced(("party1", "party2"), 80)
-    model = make(solver="dsg", label_parties=2, steps=80, features=16, verbose=pace).fit(X, Y)
+    model = make(solver=Stochastic(n_steps=80, block_size=16), label_parties=2, verbose=pace).fit(
+        X, Y
+    )
     path = model.write_report(tmp_path / "run.html")
     text = path.read_text()
     for words in (
@@ -49,7 +51,9 @@ def test_an_exact_run_shows_its_objective_and_its_pairs(tmp_path):
 
 def test_who_vanished_is_said(tmp_path):
     model = make(
-        solver="dsg", label_parties=3, steps=60, allow_missing=True, verbose=Vanishing("party2")
+        solver=Stochastic(n_steps=60, allow_missing=True),
+        label_parties=3,
+        verbose=Vanishing("party2"),
     )
     with pytest.warns(UserWarning, match="vanished"):
         model.fit(X, Y)

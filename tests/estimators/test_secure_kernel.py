@@ -25,7 +25,7 @@ def cancer():
         ({"kernel": "rbf", "gamma": 0.02}, {"kernel": "rbf", "gamma": 0.02}),
         ({"kernel": "linear"}, {"kernel": "linear"}),
         (
-            {"kernel": "polynomial", "degree": 2, "gamma": 0.1, "constant": 1.0},
+            {"kernel": "polynomial", "degree": 2, "gamma": 0.1, "coef0": 1.0},
             {"kernel": "poly", "degree": 2, "gamma": 0.1, "coef0": 1.0},
         ),
     ],
@@ -85,7 +85,7 @@ def test_ridge_equals_ridge_on_the_pooled_columns():
         ({"ring_bits": 12}, "ring_bits must be"),
         ({"masking": "none"}, "masking must be one of"),
         ({"masking": "trees"}, "'pads' for two parties"),
-        ({"label_party": "nobody"}, "label_parties must be some of"),
+        ({"label_parties": "nobody"}, "label_parties must be some of"),
         ({"kernel": "dot_product", "coefficients": (-1.0,)}, "coefficients must be"),
     ],
 )

@@ -47,7 +47,7 @@ def draw_reals(key: bytes, count: int) -> list[float]:
 
 def seeds(shard: Any, owner: str) -> dict[str, bytes]:
     public = derive(shard.settings.seed.to_bytes(32, "big"), "public")
-    shared = shard.settings.directions == "shared"
+    shared = shard.settings.feature_map.directions == "shared"
     return {
         "offsets": derive(shard.seed, "offsets", owner),
         "scalars": derive(public, "scalars", owner),
@@ -85,13 +85,13 @@ def offsets(shard: Any, owner: str) -> list[int]:
     """b_ℓ in ring steps: the leading bits of 32, so that every ring rounds the same offsets."""
     settings = shard.settings
     drawn = draw_integers(seeds(shard, owner)["offsets"], settings.widths()[owner], 32)
-    return [word >> (32 - settings.ring_bits) for word in drawn]
+    return [word >> (32 - settings.feature_map.bits) for word in drawn]
 
 
 def batch(shard: Any, number: int, rows: int) -> list[int]:
     """Row numbers of this label party's batch ``number``."""
     key = derive(shard.seed, "batches", str(number))
-    return [word % rows for word in draw_integers(key, shard.settings.samples, 64)]
+    return [word % rows for word in draw_integers(key, shard.settings.solver.batch_size, 64)]
 
 
 def round_phases(
@@ -117,7 +117,7 @@ def local_phases(shard: Any, block: Any, owner: str) -> list[list[int]]:
         directions(shard, owner),
         offsets(shard, owner),
         shard.scaling.centre,
-        shard.settings.ring_bits,
+        shard.settings.feature_map.bits,
     )
 
 
@@ -140,7 +140,7 @@ def summed_phases(
         for party, shard in shards.items():
             if party != stays:
                 total = total - np.array(offsets(shard, owner), object)
-    return (total % 2**settings.ring_bits).astype(f"uint{settings.ring_bits}")
+    return (total % 2**settings.feature_map.bits).astype(f"uint{settings.feature_map.bits}")
 
 
 def cosines(phases: np.ndarray) -> np.ndarray:

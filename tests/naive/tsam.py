@@ -20,7 +20,7 @@ def pairs_of(
     shard: Any, number: int, positives: Sequence[int], negatives: Sequence[int]
 ) -> list[tuple[int, int]]:
     """The pairs of one party's batch of this number, drawn again from its seed."""
-    count = shard.settings.samples
+    count = shard.settings.solver.batch_size
     drawn = draw_integers(derive(shard.seed, "batches", str(number)), 2 * count, 64)
     return [
         (positives[up % len(positives)], negatives[down % len(negatives)])

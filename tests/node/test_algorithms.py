@@ -26,27 +26,41 @@ HTTP = '\n[http]\nlisten = "127.0.0.1:0"\ntoken_file = "token"\n'
 
 AVFKAM = 'algorithm = "avfkam"'
 TWO = 'label = "default"'
-DSG = 'solver = "dsg"\nsamples = 32\nfeatures = 8\nsteps = 60\ndisclosure = "open"\n'
+STEPS = "batch_size = 32, block_size = 8, n_steps = 60"
+DSG = f'disclosure = "open"\nsolver = {{ name = "dsg", {STEPS} }}'
 SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iter = 60\nalpha = 0.01\n'
 
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},
-    "fdskl values": {"settings": 'disclosure = "values"\nvalue_bits = 20'},
+    "fdskl values": {"settings": 'disclosure = { name = "values", value_bits = 20 }'},
     "fdskl sealed": {"settings": 'disclosure = "sealed"\n' + SEALED.format("square")},
     "avfkam": {"top": AVFKAM, "settings": 'disclosure = "open"'},
-    "avfkam values": {"top": AVFKAM, "settings": 'disclosure = "values"\nvalue_bits = 20'},
+    "avfkam values": {
+        "top": AVFKAM,
+        "settings": 'disclosure = { name = "values", value_bits = 20 }',
+    },
     "avfkam sealed": {
         "top": AVFKAM,
         "settings": 'disclosure = "sealed"\n' + SEALED.format("square"),
     },
     "avfkam, two label parties": {"top": AVFKAM, "settings": 'disclosure = "open"', "bank": TWO},
-    "avfkam sync": {"top": AVFKAM, "settings": DSG + 'schedule = "sync"', "bank": TWO},
-    "avfkam async": {"top": AVFKAM, "settings": DSG + 'schedule = "async"', "bank": TWO},
+    "avfkam sync": {
+        "top": AVFKAM,
+        "settings": DSG.replace(STEPS, STEPS + ', schedule = "sync"'),
+        "bank": TWO,
+    },
+    "avfkam async": {
+        "top": AVFKAM,
+        "settings": DSG.replace(STEPS, STEPS + ', schedule = "async"'),
+        "bank": TWO,
+    },
     "little memory": {"settings": 'disclosure = "open"\nbandwidth = "mean"\ncache_size = 4000'},
-    "admm": {"top": 'algorithm = "admm"', "settings": "max_iter = 60"},
+    "admm": {"top": 'algorithm = "admm"', "settings": "max_iter = 60", "directions": None},
     "admm kernel": {
         "top": 'algorithm = "admm"',
-        "settings": 'kernel = "gaussian"\nbandwidth = 2.0\nmax_iter = 60',
+        "settings": 'kernel = { name = "gaussian", bandwidth = 2.0, n_components = 64 }\n'
+        "max_iter = 60",
+        "directions": None,
     },
 }
 EXACT = {
@@ -131,7 +145,7 @@ def over_http(world, model):
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_path, kind):
-    write_job(world.root, directions=64, **JOBS[kind])
+    write_job(world.root, **JOBS[kind])
     digest = world.submit().digest
     world.done(digest)
     for name in NAMES:

@@ -13,7 +13,8 @@ import pytest
 from tests.naive.phases import cosines
 from tests.naive.pooled import pooled_phases
 from tests.naive.tsam import pairs_of, tsam
-from vertikal import AVFKAMClassifier
+from tests.options import grouped
+from vertikal import AVFKAMClassifier, Stochastic
 
 ROWS = 40
 GENERATOR = np.random.default_rng(0)
@@ -27,20 +28,21 @@ LOSSES = ["squared_hinge", "square", "logistic"]
 def federation(steps, **settings):
     given = {
         "parties": PARTIES,
-        "solver": "dsg",
-        "schedule": "sync",
+        "solver": Stochastic(
+            schedule="sync",
+            batch_size=1,
+            block_size=1,
+            step_size=0.3,
+            n_steps=steps,
+        ),
         "n_components": 12,
-        "samples": 1,
-        "features": 1,
-        "step_size": 0.3,
         "alpha": 0.05,
         "bandwidth": 1.5,
         "validation": 0.0,
         "random_state": 3,
         "timeout": 20,
-        "steps": steps,
     }
-    return AVFKAMClassifier(**(given | settings))
+    return AVFKAMClassifier(**grouped(**(given | settings)))
 
 
 def centralised(model, weights, steps):
@@ -56,9 +58,9 @@ def centralised(model, weights, steps):
         shares,
         lambda owner, number: pairs_of(model.shards_[owner], number, *classes),
         loss=settings.loss,
-        step_size=settings.step_size,
+        step_size=settings.solver.step_size,
         penalty=settings.alpha,
-        block=settings.features,
+        block=settings.solver.block_size,
         steps=steps,
     )
     scale = math.sqrt(settings.n_components)
@@ -87,7 +89,7 @@ def test_one_pair_and_one_direction_a_step(loss, label_parties):
 
 @pytest.mark.parametrize("label_parties", [["shop"], ["shop", "bank"]])
 def test_several_pairs_and_directions_a_step(label_parties):
-    assert_same_steps(5, samples=4, features=3, label_parties=label_parties)
+    assert_same_steps(5, solver__batch_size=4, solver__block_size=3, label_parties=label_parties)
 
 
 def test_appendix_c_over_two_trees():
@@ -96,13 +98,13 @@ def test_appendix_c_over_two_trees():
 
 def test_weighted_rows():
     weights = np.random.default_rng(5).integers(0, 4, ROWS).astype(float)
-    assert_same_steps(6, weights, samples=3, label_parties=2)
+    assert_same_steps(6, weights, solver__batch_size=3, label_parties=2)
 
 
 def test_one_label_party_is_tsam_whatever_the_schedule():
     """With nobody to wait for, the asynchronous schedule is the synchronous one."""
     one, two = (
-        federation(6, label_parties=1, schedule=schedule).fit(X, Y)
+        federation(6, label_parties=1, solver__schedule=schedule).fit(X, Y)
         for schedule in ("sync", "async")
     )
     first, second = (model.shards_["bank"].coefficients for model in (one, two))

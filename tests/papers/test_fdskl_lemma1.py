@@ -14,7 +14,8 @@ import pytest
 from tests.naive.dsg import dsg
 from tests.naive.phases import batch, cosines
 from tests.naive.pooled import pooled_phases
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from tests.options import grouped
+from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
 
 ROWS = 40
 GENERATOR = np.random.default_rng(0)
@@ -29,18 +30,14 @@ TOLERANCE = 1e-7
 def federation(steps, estimator=FDSKLClassifier, **settings):
     given = {
         "parties": PARTIES,
-        "solver": "dsg",
+        "solver": Stochastic(batch_size=1, block_size=1, step_size=0.7, n_steps=steps),
         "n_components": 12,
-        "samples": 1,
-        "features": 1,
-        "step_size": 0.7,
         "alpha": 0.05,
         "bandwidth": 1.5,
         "random_state": 3,
         "timeout": 20,
-        "steps": steps,
     }
-    return estimator(**(given | settings))
+    return estimator(**grouped(**(given | settings)))
 
 
 def centralised(model, targets, weights, steps):
@@ -53,9 +50,9 @@ def centralised(model, targets, weights, steps):
         weights,
         lambda owner, number: batch(model.shards_[owner], number, ROWS),
         loss=settings.loss,
-        step_size=settings.step_size,
+        step_size=settings.solver.step_size,
         penalty=settings.alpha,
-        block=settings.features,
+        block=settings.solver.block_size,
         steps=steps,
     )
     scale = math.sqrt(settings.n_components)
@@ -91,7 +88,9 @@ def test_one_sample_and_one_direction_a_step(loss, label_parties):
 
 @pytest.mark.parametrize("label_parties", [["shop"], ["shop", "bank"]])
 def test_several_samples_and_directions_a_step(label_parties):
-    assert_same_steps(5, Y, signs(Y), samples=4, features=3, label_parties=label_parties)
+    assert_same_steps(
+        5, Y, signs(Y), solver__batch_size=4, solver__block_size=3, label_parties=label_parties
+    )
 
 
 @pytest.mark.parametrize("label_parties", [["bank"], 3])
@@ -107,36 +106,36 @@ def test_more_steps_than_directions_begin_again(label_parties):
 
 
 def test_the_last_block_may_be_narrower():
-    assert_same_steps(5, Y, signs(Y), n_components=7, features=3, samples=2)
+    assert_same_steps(5, Y, signs(Y), n_components=7, solver__block_size=3, solver__batch_size=2)
 
 
 @pytest.mark.parametrize("directions", ["private", "shared"])
 @pytest.mark.parametrize("kernel", ["laplace", "matern52"])
 @pytest.mark.filterwarnings("ignore:directions='shared':UserWarning")
 def test_other_kernels_and_shared_directions(kernel, directions):
-    assert_same_steps(4, Y, signs(Y), kernel=kernel, directions=directions)
+    assert_same_steps(4, Y, signs(Y), kernel=kernel, feature_map__directions=directions)
 
 
 @pytest.mark.parametrize("ring_bits", [16, 32])
 def test_wider_rings(ring_bits):
-    assert_same_steps(4, Y, signs(Y), ring_bits=ring_bits, label_parties=2)
+    assert_same_steps(4, Y, signs(Y), feature_map__bits=ring_bits, label_parties=2)
 
 
 def test_weighted_rows():
     weights = np.random.default_rng(5).integers(1, 5, ROWS).astype(float)
-    assert_same_steps(6, Y, signs(Y), weights, samples=3)
+    assert_same_steps(6, Y, signs(Y), weights, solver__batch_size=3)
 
 
 def test_several_classes_share_their_phases():
     y = np.digitize(X[:, 0] + X[:, 3], [-0.7, 0.7])
     targets = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
-    assert_same_steps(5, y, targets, samples=2, features=2, label_parties=2)
+    assert_same_steps(5, y, targets, solver__batch_size=2, solver__block_size=2, label_parties=2)
 
 
 def test_regression_in_standardised_units():
     y = 100 + 7 * X[:, 1] * X[:, 2]
     targets = ((y - y.mean()) / y.std())[:, None]
-    assert_same_steps(5, y, targets, estimator=FDSKLRegressor, loss="square", samples=2)
+    assert_same_steps(5, y, targets, estimator=FDSKLRegressor, solver__batch_size=2)
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "max"])

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from tests.naive.kernels import exact_kernel
 from tests.naive.phases import cosines
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Stochastic
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 
 GENERATOR = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def held_phases(monkeypatch, **settings):
         return operator
 
     monkeypatch.setattr(PhasePass, "gather", keep)
-    given = {"parties": 3, "random_state": 0, "bandwidth": 2.0, "solver": "dsg", "steps": 1}
+    given = {"parties": 3, "random_state": 0, "bandwidth": 2.0, "solver": Stochastic(n_steps=1)}
     model = FDSKLClassifier(**given, **settings).fit(X, Y)
     return model, caches
 

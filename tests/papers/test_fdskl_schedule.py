@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from tests.options import grouped
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.stochastic.learner import number_of_steps
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import turns
@@ -14,9 +15,8 @@ NAMES = ("a", "b", "c")
 
 
 def make(label_parties=1, **settings):
-    return FdsklSettings(
-        parties=NAMES, label_parties=NAMES[:label_parties], solver="dsg", **settings
-    )
+    options = grouped(solver="dsg", **settings)
+    return FdsklSettings(parties=NAMES, label_parties=NAMES[:label_parties], **options)
 
 
 def as_lists(settings):
@@ -24,11 +24,15 @@ def as_lists(settings):
 
 
 def test_one_label_party_walks_through_its_directions():
-    assert as_lists(make(n_components=3, features=1)) == [("a", [0]), ("a", [1]), ("a", [2])]
+    assert as_lists(make(n_components=3, solver__block_size=1)) == [
+        ("a", [0]),
+        ("a", [1]),
+        ("a", [2]),
+    ]
 
 
 def test_label_parties_take_turns():
-    assert as_lists(make(2, n_components=4, features=1)) == [
+    assert as_lists(make(2, n_components=4, solver__block_size=1)) == [
         ("a", [0]),
         ("b", [0]),
         ("a", [1]),
@@ -37,7 +41,7 @@ def test_label_parties_take_turns():
 
 
 def test_a_step_takes_a_block_and_the_last_one_what_is_left():
-    assert as_lists(make(2, n_components=10, features=3)) == [
+    assert as_lists(make(2, n_components=10, solver__block_size=3)) == [
         ("a", [0, 1, 2]),
         ("b", [0, 1, 2]),
         ("a", [3, 4]),
@@ -49,7 +53,7 @@ def test_a_step_takes_a_block_and_the_last_one_what_is_left():
 @pytest.mark.parametrize("n_components", [3, 7, 12, 65])
 @pytest.mark.parametrize("features", [1, 4, 64])
 def test_by_default_every_direction_is_used_once(label_parties, n_components, features):
-    settings = make(label_parties, n_components=n_components, features=features)
+    settings = make(label_parties, n_components=n_components, solver__block_size=features)
     used = Counter((owner, column) for owner, block in as_lists(settings) for column in block)
     wanted = {(o, j) for o, width in settings.widths().items() for j in range(width)}
     assert set(used) == wanted
@@ -59,14 +63,16 @@ def test_by_default_every_direction_is_used_once(label_parties, n_components, fe
 
 @pytest.mark.parametrize("n_components", [12, 13])
 def test_several_passes_use_every_direction_as_often(n_components):
-    one = as_lists(make(2, n_components=n_components, features=2))
-    three = as_lists(make(2, n_components=n_components, features=2, steps=3 * len(one)))
+    one = as_lists(make(2, n_components=n_components, solver__block_size=2))
+    three = as_lists(
+        make(2, n_components=n_components, solver__block_size=2, solver__n_steps=3 * len(one))
+    )
     assert three == one * 3
 
 
 def test_steps_can_stop_in_the_middle():
-    whole = as_lists(make(2, n_components=12, features=2))
-    assert as_lists(make(2, n_components=12, features=2, steps=3)) == whole[:3]
+    whole = as_lists(make(2, n_components=12, solver__block_size=2))
+    assert as_lists(make(2, n_components=12, solver__block_size=2, solver__n_steps=3)) == whole[:3]
 
 
 @pytest.mark.parametrize("label_parties", [1, 2, 3])

@@ -20,7 +20,7 @@ from tests.privacy.attacks.label_view import (
     public_directions,
     watching,
 )
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Fourier
 from vertikal.privacy.attacks.linear_system import (
     Recovered,
     all_against,
@@ -53,7 +53,10 @@ def population() -> tuple[Array, Array]:
 
 def trained(directions: str, ring_bits: int) -> tuple[FDSKLClassifier, LabelView]:
     model = FDSKLClassifier(
-        PARTIES, n_components=D, ring_bits=ring_bits, directions=directions, random_state=3
+        PARTIES,
+        n_components=D,
+        feature_map=Fourier(bits=ring_bits, directions=directions),
+        random_state=3,
     )
     with watching() as views:
         if directions == "shared":

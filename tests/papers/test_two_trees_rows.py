@@ -20,6 +20,7 @@ import pytest
 
 from tests.conformance.uniformity import THRESHOLD, p_value
 from tests.privacy.attacks.label_view import Run, public_directions, train
+from vertikal import Fourier
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.mesh.collectives import Tree
@@ -48,7 +49,7 @@ def federation(masking: str, directions: str, parties: int) -> Run:
         label_parties=("bank",),
         n_components=D,
         bandwidth=3.0,
-        directions=directions,
+        feature_map=Fourier(directions=directions),
         seed=5,
     )
     targets = np.where(columns_of("bank")[:, 0] > 0, 1.0, -1.0)

@@ -18,7 +18,7 @@ from vertikal.solvers.design import Design
 from vertikal.solvers.regularisers import Regulariser
 
 GENERATOR = np.random.default_rng(8)
-LENGTH = Regulariser.named("l2", 0.2, 0.5)
+LENGTH = Regulariser(0.2, 0.0)
 CURVATURE = 1.3
 
 CASES = [

@@ -8,8 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from vertikal.errors import InputError
-from vertikal.solvers.calibration import check_threshold, fit_log_odds, threshold_of
+from vertikal.solvers.calibration import fit_log_odds, threshold_of
 
 GENERATOR = np.random.default_rng(0)
 
@@ -105,9 +104,3 @@ def test_where_all_rows_should_be_positive_the_threshold_lies_below_them():
 def test_a_probability_is_its_log_odds():
     nothing = np.zeros(0)
     assert threshold_of(0.2, nothing, nothing, nothing) == pytest.approx(logit(0.2))
-
-
-@pytest.mark.parametrize("rule", [0, 1, -0.1, 1.5, "accuracy", None, True, float("nan")])
-def test_another_rule_is_refused(rule):
-    with pytest.raises(InputError, match=r"^threshold must be a probability within \(0, 1\) or "):
-        check_threshold(rule)

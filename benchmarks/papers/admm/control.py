@@ -84,7 +84,7 @@ class Rounds:
     def __call__(self, bound: float, rho: float, deviation: float, told: bool) -> Array:
         """f of the test rows; without ``told`` the release holds no contribution."""
         curvature = rho * len(self._train)
-        regulariser = Regulariser.named("l2", 1.0, 0.5)
+        regulariser = Regulariser(1.0, 0.0)
         solvers = [ball_solver(D, regulariser, curvature, bound) for D in self._train]
         targets, loss = self._problem.y[:, None], LOSSES["logistic"]
         z, dual, total = (np.zeros_like(targets) for _ in range(3))

@@ -37,7 +37,7 @@ def predictions_by_round(
     """f of the test rows after each round, with the x_m that each party keeps."""
     train, test = designs(problem, problem.X), designs(problem, problem.X_test)
     curvature = rho * (len(train) if averaging else 1)
-    regulariser = Regulariser.named("l2", problem.penalty * len(problem.y), 0.5)
+    regulariser = Regulariser(problem.penalty * len(problem.y), 0.0)
     solvers = [least_squares(D, regulariser, curvature) for D in train]
     targets, loss = problem.y[:, None], LOSSES["logistic"]
     x = [np.zeros((D.width, 1)) for D in train]

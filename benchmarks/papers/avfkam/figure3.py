@@ -13,16 +13,20 @@ talking.
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes, Result
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, Stochastic
 from vertikal.reporting.line_chart import Series, line_chart
 
 NAMES = tuple(f"party{i}" for i in range(1, 9))
 LABEL_PARTIES = NAMES[:4]
 STRAGGLER = LABEL_PARTIES[-1]
 FACTORS = (0, 1, 2, 4)
+Schedule = Literal["sync", "async"]
+SCHEDULES: tuple[Schedule, ...] = ("sync", "async")
 MORE = {"sync": 1.0, "async": 1.5}
 WORDS = {"sync": "VFKAM", "async": "AVFKAM"}
 
@@ -32,8 +36,8 @@ def main() -> None:
         __doc__ or "",
         steps=300,
         directions=4096,
-        samples=4096,
-        features=1024,
+        batch=4096,
+        block=1024,
         repeats=3,
         rows=20_000,
     )
@@ -45,7 +49,7 @@ def main() -> None:
         processes.run(settings_of("async", options, steps=8))  # warm up: compiled loops, caches
         for _ in range(options.repeats):
             for factor in FACTORS:
-                for schedule in ("sync", "async"):
+                for schedule in SCHEDULES:
                     found = processes.run(
                         settings_of(schedule, options), {STRAGGLER: Pace(multiple=factor)}
                     )
@@ -72,17 +76,18 @@ def main() -> None:
     run.draw(options.out, chart(curves))
 
 
-def settings_of(schedule: str, options: object, steps: int | None = None) -> AvfkamSettings:
+def settings_of(schedule: Schedule, options: Any, steps: int | None = None) -> AvfkamSettings:
     return AvfkamSettings(
         parties=NAMES,
         label_parties=LABEL_PARTIES,
-        solver="dsg",
-        schedule=schedule,
-        n_components=options.directions,  # type: ignore[attr-defined]
-        samples=options.samples,  # type: ignore[attr-defined]
-        features=options.features,  # type: ignore[attr-defined]
-        steps=steps or round(options.steps * MORE[schedule]),  # type: ignore[attr-defined]
-        step_size=0.2,
+        solver=Stochastic(
+            schedule=schedule,
+            batch_size=options.batch,
+            block_size=options.block,
+            n_steps=steps or round(options.steps * MORE[schedule]),
+            step_size=0.2,
+        ),
+        n_components=options.directions,
         alpha=1e-5,
         bandwidth=6.0,
         validation=0.1,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, Stochastic
 from vertikal.reporting.line_chart import Series, line_chart
 
 NAMES = tuple(f"party{i}" for i in range(1, 9))
@@ -63,27 +63,32 @@ def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float
 
 def delayed(schedule: str, count: int, steps: int) -> AvfkamSettings:
     """Small steps: all that takes time is the sleep."""
-    return settings_of(schedule, count, steps, n_components=512, samples=32, features=32)
+    return settings_of(schedule, count, steps, n_components=512, batch=32, block=32)
 
 
 def computing(schedule: str, count: int, steps: int) -> AvfkamSettings:
     """Large steps, so that there is something to share."""
-    return settings_of(schedule, count, steps, n_components=4096, samples=2048, features=512)
+    return settings_of(schedule, count, steps, n_components=4096, batch=2048, block=512)
 
 
-def settings_of(schedule: str, count: int, steps: int, **more: object) -> AvfkamSettings:
+def settings_of(
+    schedule: str, count: int, steps: int, *, n_components: int, batch: int, block: int
+) -> AvfkamSettings:
     return AvfkamSettings(
         parties=NAMES,
         label_parties=NAMES[:count],
-        solver="dsg",
-        schedule=schedule,
-        steps=steps,
-        step_size=0.2,
+        n_components=n_components,
+        solver=Stochastic(
+            schedule="async" if schedule == "async" else "sync",
+            n_steps=steps,
+            step_size=0.2,
+            batch_size=batch,
+            block_size=block,
+        ),
         alpha=1e-5,
         bandwidth=6.0,
         validation=0.0,
         seed=1,
-        **more,
     )
 
 

@@ -36,7 +36,6 @@ def main() -> None:
                 model = AVFKAMClassifier(
                     parties=8,
                     label_parties=4,
-                    solver="dsg",
                     random_state=options.seed,
                     **(usual | {name: value}),
                 ).fit(rows.X, rows.y)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from vertikal.algorithms.kernel_machine import avfkam
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table

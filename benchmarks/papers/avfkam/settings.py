@@ -21,10 +21,13 @@ DSG: dict[str, dict[str, Any]] = {
     data: {
         "n_components": 2048,
         "bandwidth": bandwidth,
-        "samples": 512,
-        "features": 256,
-        "steps": 400,
-        "step_size": 2.0,
+        "solver": {
+            "name": "dsg",
+            "batch_size": 512,
+            "block_size": 256,
+            "n_steps": 400,
+            "step_size": 2.0,
+        },
         "alpha": 1e-5,
         "validation": 0.05,
     }

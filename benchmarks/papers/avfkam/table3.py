@@ -59,17 +59,17 @@ def models(data: str, seed: int) -> dict[str, Any]:
     given = {"parties": 8, "label_parties": 4, "random_state": seed}
     shared = {name: EXACT[data][name] for name in SHARED}
     return {
-        "AVFKAM dsg": AVFKAMClassifier(solver="dsg", **given, **DSG[data]),
-        "AVFKAM exact": AVFKAMClassifier(solver="exact", **given, **EXACT[data]),
-        "FDSKL dsg": FDSKLClassifier(solver="dsg", **given, **_pointwise(DSG[data])),
-        "FDSKL exact": FDSKLClassifier(solver="exact", **given, **shared),
+        "AVFKAM dsg": AVFKAMClassifier(**given, **DSG[data]),
+        "AVFKAM exact": AVFKAMClassifier(**given, **EXACT[data]),
+        "FDSKL dsg": FDSKLClassifier(**given, **_pointwise(DSG[data])),
+        "FDSKL exact": FDSKLClassifier(**given, **shared),
     }
 
 
 def _pointwise(settings: dict[str, Any]) -> dict[str, Any]:
     """The same run with a pointwise loss; its step is FDSKL's automatic one."""
-    kept = {k: v for k, v in settings.items() if k not in ("loss", "validation", "step_size")}
-    return kept | {"loss": "logistic"}
+    kept = {name: value for name, value in settings.items() if name != "validation"}
+    return kept | {"solver": settings["solver"] | {"step_size": "auto"}}
 
 
 def auc(model: Any, rows: Rows) -> float:

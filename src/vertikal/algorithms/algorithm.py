@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
 from vertikal.errors import InputError
-from vertikal.records import convert
+from vertikal.parameters import Count, Parameters, build
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,17 +31,18 @@ FROM_THE_JOB = ("parties", "label_parties", "outputs")
 """Settings that follow from the job's parties and cannot be written under ``[settings]``."""
 
 
-class JobSettings(Protocol):
-    """Settings of any algorithm: a frozen msgspec structure that checks itself when it is made."""
+class JobSettings(Parameters, frozen=True, kw_only=True):
+    """Settings of any algorithm, of which these follow from the job or from the labels.
 
-    @property
-    def parties(self) -> tuple[str, ...]: ...
+    ``outputs`` is the number of functions that are learned together, ``seed`` that of all public
+    randomness.
+    """
 
-    @property
-    def label_parties(self) -> tuple[str, ...]: ...
-
-    @property
-    def regression(self) -> bool: ...
+    parties: tuple[str, ...]
+    label_parties: tuple[str, ...]
+    outputs: Count = 1
+    regression: bool = False
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class ModelShard(Protocol):
@@ -151,26 +152,8 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         for name in FROM_THE_JOB:
             if name in written:
                 raise InputError.of("settings", f"without {name!r}: it follows from the job", name)
-        structure = cast(type[msgspec.Struct], self.settings_type)
-        known = {field.name for field in msgspec.structs.fields(structure)}
-        unknown = sorted(set(written) - known)
-        if unknown:
-            raise InputError.of(
-                "settings", f"some of {sorted(known - set(FROM_THE_JOB))}", unknown[0]
-            )
-        content = {
-            **self.spell_out(written),
-            "parties": parties,
-            "label_parties": label_parties,
-        }
-        try:
-            return convert(content, self.settings_type)
-        except msgspec.ValidationError as error:
-            raise InputError(f"settings: {error}") from None
-
-    def spell_out(self, written: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Replace abbreviations that people may write, such as "2GB"; none by default."""
-        return written
+        drawn = {"parties": parties, "label_parties": label_parties}
+        return build(self.settings_type, {**written, **drawn}, "settings", FROM_THE_JOB)
 
     @abstractmethod
     def exposure(self, settings: SettingsT) -> Exposure:

@@ -6,12 +6,12 @@ shows what the columns would be worth in one place, and what a federated fit cos
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,22 +26,36 @@ from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.column_checks import check_columns
-from vertikal.data.scaling import SCALES, Scaling, learn_scaling
+from vertikal.data.scaling import Scale, Scaling, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.spectral import Kernel, kernel_named
 from vertikal.losses.pointwise import loss_named
+from vertikal.parameters import Count, Parameters, Positive, build
 from vertikal.solvers.lbfgs import sample_rows, solve
 from vertikal.solvers.objective import RowObjective, automatic_penalty, best_constants
 
 Array = npt.NDArray[Any]
 
-FEATURES = ("phases", "float32")
-RING_BITS = (8, 16, 32)
+
+class PooledSettings(Parameters, frozen=True, kw_only=True):
+    """The pooled classifier's parameters, where they mean what they mean to `FDSKLClassifier`."""
+
+    kernel: str = "gaussian"
+    bandwidth: Positive | Literal["median"] = "median"
+    n_components: Count = 2048
+    alpha: Positive | Literal["auto"] = "auto"
+    loss: str = "logistic"
+    scale: Scale | None = None
+    features: Literal["phases", "float32"] = "phases"
+    ring_bits: Literal[8, 16, 32] = 8
+    tol: Positive = 1e-3
+    max_iter: Count = 200
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     """A kernel classifier on columns that lie in one place. Several classes: one against the rest.
 
@@ -68,32 +82,17 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        bandwidth: float | Literal["median"] = "median",
-        n_components: int = 2048,
-        alpha: float | Literal["auto"] = "auto",
-        loss: str = "logistic",
-        scale: str | None = None,
-        features: str = "phases",
-        ring_bits: int = 8,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.n_components = n_components
-        self.alpha = alpha
-        self.loss = loss
-        self.scale = scale
-        self.features = features
-        self.ring_bits = ring_bits
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    kernel: str = "gaussian"
+    bandwidth: float | Literal["median"] = "median"
+    n_components: int = 2048
+    alpha: float | Literal["auto"] = "auto"
+    loss: str = "logistic"
+    scale: Scale | None = None
+    features: Literal["phases", "float32"] = "phases"
+    ring_bits: Literal[8, 16, 32] = 8
+    tol: float = 1e-3
+    max_iter: int = 200
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -107,14 +106,16 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         check_classification_targets(y)
         weights = _weights(sample_weight, X)
         targets = self._targets(self._number_classes(y))
-        self._check_parameters()
+        given = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        settings = build(PooledSettings, given, "parameters")
+        self._settings = settings
         table = self._table(X)
         check_columns(table, varying=True)
         with one_blas_thread():
             self._train(table, targets, weights)
-        if not self._converged and self.n_iter_ == self.max_iter:
+        if not self._converged and self.n_iter_ == settings.max_iter:
             warnings.warn(
-                f"not converged to tolerance {self.tol:g} in {self.n_iter_} iterations; "
+                f"not converged to tolerance {settings.tol:g} in {self.n_iter_} iterations; "
                 "raise max_iter, tol or alpha",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -122,31 +123,31 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         return self
 
     def _train(self, table: Table, targets: Array, weights: Array) -> None:
-        kernel, loss = kernel_named(self.kernel), loss_named(self.loss, regression=False)
+        settings = self._settings
+        kernel, loss = kernel_named(settings.kernel), loss_named(settings.loss, regression=False)
         seed = self._seed()
         self.seconds_: dict[str, float] = {}
         with self._stage("prepare"):
-            scaling = learn_scaling(table, self.scale)
+            scaling = learn_scaling(table, settings.scale)
         with self._stage("bandwidth"):
             self.bandwidth_ = (
                 _median_bandwidth(table, scaling, kernel, weights, seed)
-                if self.bandwidth == "median"
-                else float(self.bandwidth)
+                if settings.bandwidth == "median"
+                else settings.bandwidth
             )
         with self._stage("features"):
             self._scaling = scaling
-            self._draw = Draw.of(kernel, table.width, self.n_components, self.bandwidth_, seed)
+            self._draw = Draw.of(kernel, table.width, settings.n_components, self.bandwidth_, seed)
             operator = gather(self._map(), table)
         with self._stage("solve"):
-            automatic = self.alpha == "auto"
-            self.alpha_ = automatic_penalty(weights) if automatic else float(self.alpha)
+            self.alpha_ = automatic_penalty(weights) if settings.alpha == "auto" else settings.alpha
             self._constant = best_constants(loss, targets, weights)
             solution = solve(
                 operator,
                 RowObjective(targets, weights, loss, self.alpha_, self._constant),
                 sample=sample_rows(operator.rows, operator.width, seed),
-                tolerance=self.tol,
-                max_iterations=self.max_iter,
+                tolerance=settings.tol,
+                max_iterations=settings.max_iter,
             )
         self._coefficients = solution.coefficients
         self._converged = solution.converged
@@ -165,8 +166,8 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             return decide(self._map(), table, self._coefficients) + self._constant
 
     def _map(self) -> FeatureMap:
-        if self.features == "phases":
-            return phase_map(self._draw, self._scaling, self.ring_bits)
+        if self._settings.features == "phases":
+            return phase_map(self._draw, self._scaling, self._settings.ring_bits)
         return CosineMap(self._draw, self._scaling)
 
     def _table(self, X: Any) -> Table:
@@ -183,28 +184,6 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         began = time.perf_counter()
         yield
         self.seconds_[name] = time.perf_counter() - began
-
-    def _check_parameters(self) -> None:
-        for name, allowed in (
-            ("scale", (None, *SCALES)),
-            ("features", FEATURES),
-            ("ring_bits", RING_BITS),
-        ):
-            if getattr(self, name) not in allowed:
-                listed = ", ".join(repr(choice) for choice in allowed)
-                raise InputError.of(name, f"one of {listed}", getattr(self, name))
-        for name, word in (("bandwidth", "median"), ("alpha", "auto"), ("tol", None)):
-            value = getattr(self, name)
-            if isinstance(value, str) and value == word:
-                continue
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not (math.isfinite(value) and value > 0):
-                other = f" or {word!r}" if word else ""
-                raise InputError.of(name, f"a positive number{other}", value)
-        for name in ("n_components", "max_iter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InputError.of(name, "a positive whole number", value)
 
 
 def _median_bandwidth(

@@ -7,7 +7,7 @@ zeros in memory whatever the centre, since feature maps subtract it from their o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -19,7 +19,8 @@ from vertikal.data.tables import Block, Table
 
 Array = npt.NDArray[Any]
 
-SCALES = ("standard", "minmax", "max")
+Scale = Literal["standard", "minmax", "max"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
 _HEIGHT = 4096
 
 

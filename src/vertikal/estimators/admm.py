@@ -2,20 +2,145 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from vertikal.estimators.classes import FederatedClassifier
-from vertikal.estimators.sharing import SharingEstimator
-from vertikal.party.clock import Observer
+from vertikal.algorithms.admm.algorithm import ADMM
+from vertikal.algorithms.admm.settings import AdmmSettings, Gaussian, Privacy
+from vertikal.algorithms.admm.shard import AdmmShard
+from vertikal.errors import InputError
+from vertikal.estimators.base import FederatedEstimator, Masking
+from vertikal.estimators.simulation import Outcome
+from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
+from vertikal.party.party import Labels, digest
+from vertikal.privacy.budget import BudgetFile
 
 Array = npt.NDArray[Any]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class SharingEstimator(FederatedEstimator):
+    """The base of `ADMMClassifier` and `ADMMRegressor`; see there.
+
+    Defaults are those of `AdmmSettings`.
+    """
+
+    alpha: float | Literal["auto"] = "auto"
+    l1_ratio: float = 0.0
+    rho: float | Literal["auto"] = "auto"
+    averaging: bool = True
+    fit_intercept: bool = True
+    kernel: Literal["gaussian"] | Gaussian | None = None
+    privacy: Privacy | Mapping[str, Any] | None = None
+    budget_files: Mapping[str, Any] | None = None
+    tol: float = 1e-3
+    max_iter: int | Literal["auto"] = "auto"
+
+    _settings_type = AdmmSettings
+    _masking_type: ClassVar[Any] = Masking | None
+
+    def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
+        """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
+        assigned = self._assigned()
+        tables = self._tables(X, assigned, varying=False)
+        base, seed = self._randomness()
+        drawn = {"outputs": targets.shape[1], "seed": seed}
+        if self._regression:
+            drawn |= {"regression": True, "loss": "square"}
+        settings = self._settings(AdmmSettings, tuple(tables), **drawn)
+        settings.check_rows(len(targets))
+        settings.check_labels(targets, weights)
+        budgets = self._budgets(settings)
+        self._warn_of_published_noise(settings)
+        job = secrets.token_hex(8)
+        outcome = self._run(
+            tables,
+            settings.label_parties,
+            digest(settings),
+            Labels(targets, weights),
+            base,
+            lambda party: ADMM.train(party, settings, budgets.get(party.name), job),
+        )
+        self._keep(outcome, settings, assigned)
+        return self
+
+    def _keep(
+        self, outcome: Outcome, settings: AdmmSettings, assigned: dict[str, list[int]]
+    ) -> None:
+        """Set the fitted attributes."""
+        self.shards_: Mapping[str, AdmmShard] = dict(outcome.results)
+        self.ledger_ = outcome.ledger
+        self.report_ = outcome.report
+        self.settings_ = settings
+        self.columns_ = assigned
+        leader = self.shards_[settings.label_parties[0]]
+        self.alpha_ = leader.penalty
+        self.rho_ = leader.rho
+        self.rounds_ = leader.rounds
+        self.objective_ = [entry.objective for entry in leader.rounds]
+        self.n_iter_ = len(leader.rounds)
+        self.assumptions_ = {name: shard.assumptions for name, shard in self.shards_.items()}
+        if settings.privacy is not None:
+            self.privacy_spent_ = {name: shard.spent for name, shard in self.shards_.items()}
+            self.report_ = replace(self.report_, spent=self.privacy_spent_)
+        elif not leader.converged:
+            warnings.warn(
+                f"not converged to tolerance {settings.tol:g} in {self.n_iter_} rounds; "
+                "raise max_iter, tol or alpha, or choose another rho",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _decide(self, X: Any) -> Array:
+        """f of each row, (rows, outputs): the joint prediction of all parties by a secure sum."""
+        check_is_fitted(self)
+        label_parties = self.settings_.label_parties
+        results = self._run_joint(
+            X,
+            self.columns_,
+            label_parties,
+            digest(self.settings_),
+            lambda party: ADMM.predict(party, self.shards_[party.name]),
+        )
+        return np.asarray(results[label_parties[0]])
+
+    def _budgets(self, settings: AdmmSettings) -> dict[str, BudgetFile]:
+        """The owners' budget files by party; each is opened, and charged, at its party only."""
+        if self.budget_files is None:
+            return {}
+        if settings.privacy is None:
+            raise InputError.of("budget_files", "None without privacy", self.budget_files)
+        if not isinstance(self.budget_files, Mapping):
+            raise InputError.of(
+                "budget_files", "a mapping of parties to files, or None", self.budget_files
+            )
+        for name in self.budget_files:
+            if name not in settings.parties:
+                raise InputError.of(
+                    "budget_files", f"for some of the parties {list(settings.parties)}", name
+                )
+        return {name: BudgetFile(os.fspath(path)) for name, path in self.budget_files.items()}
+
+    def _warn_of_published_noise(self, settings: AdmmSettings) -> None:
+        if settings.privacy is not None and settings.privacy.mechanism == "paper":
+            warnings.warn(
+                "mechanism='paper' adds the noise that was published, which lies in the span of a "
+                "party's columns and protects nothing; it is here to reproduce, not for real data",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ADMMClassifier(FederatedClassifier, SharingEstimator):
     """A linear classifier over columns of several parties, each sharing one number per row.
 
@@ -26,12 +151,14 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     Parameters
     ----------
     parties : mapping of names to columns, or a number of parties, default 2
-    label_party : name, default: the first party
-        Who holds the labels; it is also the central node.
+        Columns by name (data frames) or number. A number cuts the columns into runs.
+    label_parties : name, default: the first party
+        The one party that holds the labels; it is also the central node.
     loss : "logistic", "square", "smooth_hinge" or "sigmoid" (smooth, not convex)
-    regulariser : "l2", "l1" or "elastic_net" (with ``l1_ratio``)
     alpha : number or "auto"
         λ of (1/n) Σ L + λR. "auto" is 0.1/n.
+    l1_ratio : number from 0 to 1
+        R(x) = l1_ratio·‖x‖₁ + (1 − l1_ratio)/2·‖x‖²: 0 is ridge, 1 lasso, between is elastic net.
     rho : number or "auto"
         ρ, the weight of the augmented term.
     averaging : bool
@@ -39,24 +166,26 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
         parallel form as published, which needs a large enough ρ.
     fit_intercept : bool
         A constant at the label party, not penalised (with privacy: penalised, and part of its row).
-    kernel : None or "gaussian"; bandwidth, n_components
-        Each party's own random features; "median" is the median distance in its own columns.
+    kernel : None, "gaussian" or `Gaussian(...)`
+        None is a linear model; "gaussian" draws each party's own random features, with the options
+        of `Gaussian`.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard; no noise protects it.
-    privacy : None, or a mapping
-        "epsilon" and "delta": the total that each party spends in ``max_iter`` rounds, for any
-        one of its rows. "bound": the largest length of x_m (default 4). "mechanism": "row", or
-        "paper" to reproduce the published noise, which protects nothing. Labels and weights are
-        not covered: every party learns them.
+    privacy : None or `Privacy(...)`
+        The total that each party spends in ``max_iter`` rounds, for any one of its rows.
     budget_files : None, or a mapping of parties to paths
         Each owner's file (`vertikal.privacy.budget.BudgetFile`); a job beyond it is refused there.
     masking : "pads", "trees" or None
         None sends each party's numbers in the clear, as the paper does.
-    tol, max_iter
+    tol, max_iter : number, int or "auto"
         When training stops; with privacy it runs all rounds, which is when the budget is spent.
         "auto" is 200 rounds, and with privacy one: its noise grows with the root of their number.
-    timeout, random_state, verbose, class_weight
-        As those of `FDSKLClassifier`. Noise is always fresh, whatever ``random_state`` is.
+    timeout : seconds
+        How long any party waits for a message of another.
+    random_state : int, RandomState or None
+        Fixes the model without privacy. Noise is always fresh.
+    verbose : 0, 1 or an observer
+    class_weight : None, "balanced" or a mapping of classes to weights
 
     Attributes
     ----------
@@ -77,63 +206,28 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     True
     """
 
-    def __init__(
-        self,
-        parties: int | Mapping[str, Any] = 2,
-        *,
-        label_party: str | None = None,
-        loss: str = "logistic",
-        regulariser: str = "l2",
-        l1_ratio: float = 0.5,
-        alpha: float | Literal["auto"] = "auto",
-        rho: float | Literal["auto"] = "auto",
-        averaging: bool = True,
-        fit_intercept: bool = True,
-        kernel: str | None = None,
-        bandwidth: float | Literal["median"] = "median",
-        n_components: int = 512,
-        scale: str | None = None,
-        privacy: Mapping[str, Any] | None = None,
-        budget_files: Mapping[str, Any] | None = None,
-        masking: str | None = "pads",
-        tol: float = 1e-3,
-        max_iter: int | Literal["auto"] = "auto",
-        timeout: float = 300.0,
-        random_state: Any = None,
-        verbose: int | bool | Observer = 0,
-        class_weight: Mapping[Any, float] | str | None = None,
-    ) -> None:
-        super().__init__(
-            parties,
-            label_party=label_party,
-            loss=loss,
-            regulariser=regulariser,
-            l1_ratio=l1_ratio,
-            alpha=alpha,
-            rho=rho,
-            averaging=averaging,
-            fit_intercept=fit_intercept,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            n_components=n_components,
-            scale=scale,
-            privacy=privacy,
-            budget_files=budget_files,
-            masking=masking,
-            tol=tol,
-            max_iter=max_iter,
-            timeout=timeout,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    loss: str = "logistic"
+    class_weight: Mapping[Any, float] | str | None = None
 
 
-class ADMMRegressor(RegressorMixin, SharingEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ADMMRegressor(FederatedRegressor, SharingEstimator):
     """Linear or additive regression over columns of several parties, by ADMM sharing.
 
-    Parameters and attributes are those of `ADMMClassifier`, without classes; the loss is "square".
-    The label party standardises the targets, and predictions come back in their own unit.
+    The loss is the square loss. The label party standardises the targets, and predictions come back
+    in their own unit.
+
+    Parameters
+    ----------
+    parties, label_parties, alpha, l1_ratio, rho, averaging, fit_intercept, kernel, scale, privacy
+        As those of `ADMMClassifier`.
+    budget_files, masking, tol, max_iter, timeout, random_state, verbose
+        As those of `ADMMClassifier`.
+
+    Attributes
+    ----------
+    rounds_, privacy_spent_, assumptions_, report_, ledger_, shards_, alpha_, rho_, n_iter_
+        As those of `ADMMClassifier`; so are objective_, columns_ and settings_.
 
     Examples
     --------
@@ -144,64 +238,3 @@ class ADMMRegressor(RegressorMixin, SharingEstimator):
     >>> model.score(X, y) > 0.4
     True
     """
-
-    _regression = True
-
-    def __init__(
-        self,
-        parties: int | Mapping[str, Any] = 2,
-        *,
-        label_party: str | None = None,
-        loss: str = "square",
-        regulariser: str = "l2",
-        l1_ratio: float = 0.5,
-        alpha: float | Literal["auto"] = "auto",
-        rho: float | Literal["auto"] = "auto",
-        averaging: bool = True,
-        fit_intercept: bool = True,
-        kernel: str | None = None,
-        bandwidth: float | Literal["median"] = "median",
-        n_components: int = 512,
-        scale: str | None = None,
-        privacy: Mapping[str, Any] | None = None,
-        budget_files: Mapping[str, Any] | None = None,
-        masking: str | None = "pads",
-        tol: float = 1e-3,
-        max_iter: int | Literal["auto"] = "auto",
-        timeout: float = 300.0,
-        random_state: Any = None,
-        verbose: int | bool | Observer = 0,
-    ) -> None:
-        super().__init__(
-            parties,
-            label_party=label_party,
-            loss=loss,
-            regulariser=regulariser,
-            l1_ratio=l1_ratio,
-            alpha=alpha,
-            rho=rho,
-            averaging=averaging,
-            fit_intercept=fit_intercept,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            n_components=n_components,
-            scale=scale,
-            privacy=privacy,
-            budget_files=budget_files,
-            masking=masking,
-            tol=tol,
-            max_iter=max_iter,
-            timeout=timeout,
-            random_state=random_state,
-            verbose=verbose,
-        )
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X (rows, columns) and targets y."""
-        X, y = self._validate(X, y, reset=True)
-        self._fit(X, y, self._weights(sample_weight, X), np.asarray(y, np.float64)[:, None])
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """The target of each row."""
-        return self._decide(X)[:, 0]

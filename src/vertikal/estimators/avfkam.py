@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,18 +15,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms.kernel_machine import avfkam
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.algorithm import AVFKAM
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.errors import InputError
-from vertikal.estimators.base import plain
-from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.estimators.fdskl import FederatedKernelEstimator
 from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
 from vertikal.files import move_over
-from vertikal.party.clock import Observer
-from vertikal.party.party import Party
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +29,7 @@ FEW_ROWS = 10
 """With fewer rows of a class than these a user is warned."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     """A kernel classifier for imbalanced labels, trained on pairs of rows by several parties.
 
@@ -43,28 +39,31 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
 
     Parameters
     ----------
-    parties, label_parties, kernel, bandwidth, n_components, feature_map, scale, ring_bits
-        As for `FDSKLClassifier`; so are disclosure, helper, dealer, hidden_bits, max_passes,
-        masking, directions, cache_size, tol, max_iter, timeout, random_state and verbose.
+    parties : mapping of names to columns, or a number of parties, default 2
+        Columns by name (data frames) or number. A number cuts the columns into runs.
+    label_parties : names, or a number, default: the first party
+        The parties that hold the labels. Several of them share the coefficients.
+    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
+    bandwidth : number, "median" or "mean"
+        σ, as in `FDSKLClassifier`.
+    n_components : int
+        D, the number of random features or landmarks.
     alpha : number or "auto"
         λ of mean l + λ/2 ‖f‖². "auto" is half the loss's largest curvature over the number of
         rows of the smaller class: 1 over it for the squared hinge loss.
     loss : "squared_hinge", "square" or "logistic"
         The loss of a pair. "exact" sums the first two over all pairs, by sorting; the logistic one
         over all while they are few (4 million), else over so many drawn at random.
-    solver : "exact" or "dsg"
-        "dsg" is the paper's triply stochastic gradient.
-    step_size, steps, samples, features, precondition
-        For "dsg": γ, the number of steps of all label parties together (default: each direction
-        once), pairs and directions per step (1 and 1 are the paper's rule).
-    schedule : "async" or "sync"
-        For "dsg" with several label parties: "async" is AVFKAM, nobody waits for another's step;
-        "sync" is VFKAM, they take turns.
-    max_staleness : int
-        For "async": τ, how many updates of the others may lie between a party's reading of f and
-        its next reading; who would exceed it waits for the slower party.
-    allow_missing : bool
-        For "async": whether the others finish without a label party that vanishes.
+    solver : "exact", "dsg" or `Stochastic(...)`
+        "dsg" is the paper's triply stochastic gradient, with the options of `Stochastic`, of which
+        ``batch_size`` counts pairs. With several label parties nobody waits for another's step
+        (AVFKAM); with ``schedule="sync"`` they take turns (VFKAM). It needs ``disclosure="open"``
+        and a cache for all rows: batches of pairs would show the labels.
+    feature_map : "fourier", "landmarks", `Fourier(...)` or `Landmarks(...)`
+        As in `FDSKLClassifier`.
+    disclosure : "open", "values", "sealed", `Values(...)` or `Sealed(...)`
+        Who sees the features, as in `FDSKLClassifier`. "sealed" takes the square loss, and f is not
+        calibrated.
     validation : share of the rows within [0, 0.5]
         Held out of the training, by class: f is calibrated on them, the threshold is chosen on
         them, and "dsg" draws its curve of the AUC on them. With 0, or with fewer than ten such rows
@@ -72,6 +71,19 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     threshold : probability within (0, 1), "balanced" or "f1"
         Above which `predict` says the second class: a probability, or what is best for the balanced
         accuracy or the F1 score of the rows that f is calibrated on.
+    scale : None, "standard", "minmax" or "max"
+        Each party's own scaling of its columns, kept in its shard.
+    masking : "pads" or "trees"
+        How sums are masked: one-time pads, or the paper's two trees (for reproduction).
+    cache_size : bytes, a text like "2GB", or None
+        How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
+    tol, max_iter : number, int
+        When the exact solver stops; sealed, ``max_iter`` is how many steps it takes.
+    timeout : seconds
+        How long any party waits for a message of another.
+    random_state : int, RandomState or None
+        Fixes the model, for tests and simulation; with None secrets come from the system.
+    verbose : 0, 1 or an observer
 
     Attributes
     ----------
@@ -94,84 +106,12 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     True
     """
 
-    _settings_type = AvfkamSettings
+    loss: str = "squared_hinge"
+    validation: float = 0.1
+    threshold: float | Literal["balanced", "f1"] = 0.5
 
-    def __init__(
-        self,
-        parties: int | Mapping[str, Any] = 2,
-        *,
-        label_parties: int | str | list[str] | tuple[str, ...] | None = None,
-        kernel: str = "gaussian",
-        bandwidth: float | Literal["median", "mean"] = "median",
-        n_components: int = 2048,
-        alpha: float | Literal["auto"] = "auto",
-        loss: str = "squared_hinge",
-        solver: str = "exact",
-        step_size: float | Literal["auto"] = "auto",
-        steps: int | None = None,
-        samples: int = 64,
-        features: int = 64,
-        precondition: bool = False,
-        feature_map: str = "fourier",
-        disclosure: str = "open",
-        helper: str | None = None,
-        dealer: str | None = None,
-        hidden_bits: int = 64,
-        value_bits: int = 6,
-        max_passes: int | None = None,
-        scale: str | None = None,
-        ring_bits: int | Literal["auto"] = "auto",
-        masking: str = "pads",
-        directions: str = "private",
-        schedule: str = "async",
-        max_staleness: int = 256,
-        allow_missing: bool = False,
-        cache_size: int | str | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        timeout: float = 300.0,
-        random_state: Any = None,
-        verbose: int | bool | Observer = 0,
-        validation: float = 0.1,
-        threshold: float | str = 0.5,
-    ) -> None:
-        super().__init__(
-            parties,
-            label_parties=label_parties,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            n_components=n_components,
-            alpha=alpha,
-            loss=loss,
-            solver=solver,
-            step_size=step_size,
-            steps=steps,
-            samples=samples,
-            features=features,
-            precondition=precondition,
-            feature_map=feature_map,
-            disclosure=disclosure,
-            helper=helper,
-            dealer=dealer,
-            hidden_bits=hidden_bits,
-            value_bits=value_bits,
-            max_passes=max_passes,
-            scale=scale,
-            ring_bits=ring_bits,
-            masking=masking,
-            directions=directions,
-            schedule=schedule,
-            max_staleness=max_staleness,
-            allow_missing=allow_missing,
-            cache_size=cache_size,
-            tol=tol,
-            max_iter=max_iter,
-            timeout=timeout,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.validation = validation
-        self.threshold = threshold
+    _algorithm = AVFKAM
+    _settings_type = AvfkamSettings
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -246,13 +186,6 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         )
         move_over(Path(path), page.encode(), mode=0o666)
         return Path(path)
-
-    def _train(self, party: Party, settings: FdsklSettings) -> Shard:
-        assert isinstance(settings, AvfkamSettings)
-        return avfkam.train(party, settings)
-
-    def _further_settings(self) -> dict[str, Any]:
-        return {"validation": plain(self.validation), "threshold": plain(self.threshold)}
 
     def _keep(
         self, outcome: Outcome, settings: FdsklSettings, assigned: dict[str, list[int]]

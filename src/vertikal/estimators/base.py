@@ -1,12 +1,14 @@
-"""What all federated estimators share: checking input, cutting it into tables, running programs."""
+"""The base of all federated estimators: parameters, checks of input, tables, and simulated runs."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
@@ -14,36 +16,99 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from vertikal.data.column_checks import check_bounds, column_bounds
+from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
-from vertikal.estimators.columns import assign_columns, cut, refuse_text
+from vertikal.estimators.columns import assign_columns, choose_label_parties, cut, refuse_text
 from vertikal.estimators.progress import ProgressBars
 from vertikal.estimators.simulation import Federation, Outcome, simulate
+from vertikal.parameters import Parameters, build, fields_of, read, read_field
 from vertikal.party.clock import Observer
 from vertikal.party.party import Labels, Party
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]
+Record = TypeVar("Record", bound=Parameters)
+
+Masking = Literal["pads", "trees"]
+Seconds = Annotated[
+    float,
+    msgspec.Meta(gt=0, le=threading.TIMEOUT_MAX, description="a positive number of seconds"),
+]
 
 
+@dataclass(eq=False, repr=False)
 class FederatedEstimator(BaseEstimator):
     """The base of all estimators that simulate parties.
 
-    A subclass has the parameters ``parties``, ``masking``, ``timeout``, ``random_state`` and
-    ``verbose``, and calls `_run` for training and `_run_joint` for prediction.
+    Estimators are dataclasses: the fields are the constructor's parameters, which it stores as they
+    are. `fit` makes a settings record of them (`_settings`), which checks them all.
     """
 
-    _regression = False
-    parties: Any
-    masking: Any
-    timeout: Any
-    random_state: Any
-    verbose: Any
+    parties: int | Mapping[str, Any] = 2
+    _: KW_ONLY
+    label_parties: int | str | Sequence[str] | None = None
+    scale: Scale | None = None
+    masking: Masking | None = "pads"
+    timeout: float = 300.0
+    random_state: Any = None
+    verbose: int | bool | Observer = 0
+
+    _settings_type: ClassVar[type[Parameters]]
+    _masking_type: ClassVar[Any] = Masking
+    _regression: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; ``deep``, options also singly: ``solver__step_size``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, value in tuple(params.items()):
+                if isinstance(value, Parameters):
+                    options = msgspec.structs.asdict(value)
+                    params |= {f"{name}__{option}": options[option] for option in options}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, and options of a choice singly: ``solver__step_size=0.1``."""
+        super().set_params(**{name: params[name] for name in params if "__" not in name})
+        options: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            choice, nested, option = name.partition("__")
+            if nested:
+                options.setdefault(choice, {})[option] = value
+        for name, changes in options.items():
+            known = {field.name for field in fields_of(self._settings_type)}
+            chosen = None
+            if name in known and name in self.get_params(deep=False):
+                chosen = read_field(self._settings_type, name, getattr(self, name))
+            if not isinstance(chosen, Parameters):
+                raise InputError.of(name, f"a choice with options {list(changes)}", chosen)
+            given = msgspec.structs.asdict(chosen) | changes
+            setattr(self, name, build(type(chosen), given, name))
+        return self
+
+    def _settings(self, record: type[Record], parties: tuple[str, ...], **drawn: Any) -> Record:
+        """Make the settings of a run: this estimator's parameters, and what follows from the data.
+
+        All checks of parameters stand in the record, where job files meet them too.
+        """
+        read("masking", self.masking, self._masking_type)
+        read("timeout", self.timeout, Seconds)
+        if self.masking == "trees" and len(parties) < 3:
+            raise InputError.of(
+                "masking", "'pads' for two parties (one tree is all there is)", "trees"
+            )
+        known = {field.name for field in fields_of(record)}
+        given = {
+            name: value for name, value in self.get_params(deep=False).items() if name in known
+        }
+        label_parties = choose_label_parties(self.label_parties, parties)
+        return record(**(given | {"parties": parties, "label_parties": label_parties} | drawn))
 
     def _tables(
         self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
@@ -69,13 +134,16 @@ class FederatedEstimator(BaseEstimator):
         tables: Mapping[str, Table],
         label_parties: tuple[str, ...],
         settings: str,
-        labels: Labels,
+        labels: Labels | None,
         base: bytes,
         program: Callable[[Party], Any],
+        dispensable: tuple[str, ...] = (),
     ) -> Outcome:
-        """Train: ``base`` is what the parties' secrets are derived from."""
+        """Train: the parties' secrets are derived from ``base``."""
         secrets = {name: derive_key(base, "party", name) for name in tables}
-        return self._simulate(tables, label_parties, settings, labels, secrets, program)
+        return self._simulate(
+            tables, label_parties, settings, labels, secrets, program, dispensable
+        )
 
     def _run_joint(
         self,
@@ -84,15 +152,13 @@ class FederatedEstimator(BaseEstimator):
         label_parties: tuple[str, ...],
         settings: str,
         program: Callable[[Party], Any],
-        leader: str | None = None,
-    ) -> Array:
-        """The joint prediction of all parties for these rows, (rows, outputs), at ``leader``."""
+    ) -> Mapping[str, Any]:
+        """Run a program of all fitted parties on these rows; its results by party."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         tables = self._tables(X, columns, varying=False)
         secrets = {name: fresh_key() for name in tables}
-        outcome = self._simulate(tables, label_parties, settings, None, secrets, program)
-        return np.asarray(outcome.results[leader or label_parties[0]])
+        return self._simulate(tables, label_parties, settings, None, secrets, program).results
 
     def _simulate(
         self,
@@ -102,35 +168,24 @@ class FederatedEstimator(BaseEstimator):
         labels: Labels | None,
         secrets: Mapping[str, bytes],
         program: Callable[[Party], Any],
+        dispensable: tuple[str, ...] = (),
     ) -> Outcome:
         with ProgressBars(self.verbose) as observer:
-            federation = self._federation(
-                tables, label_parties, settings, labels, secrets, observer
+            federation = Federation(
+                tables,
+                label_parties,
+                labels,
+                secrets,
+                settings,
+                self.masking,
+                float(self.timeout),
+                observer,
+                dispensable=dispensable,
             )
             return simulate(federation, program)
 
-    def _federation(
-        self,
-        tables: Mapping[str, Table],
-        label_parties: tuple[str, ...],
-        settings: str,
-        labels: Labels | None,
-        secrets: Mapping[str, bytes],
-        observer: Observer,
-    ) -> Federation:
-        return Federation(
-            tables,
-            label_parties,
-            labels,
-            secrets,
-            settings,
-            self.masking,
-            float(self.timeout),
-            observer,
-        )
-
     def _validate(self, X: Any, y: Any = None, *, reset: bool) -> Any:
-        """scikit-learn's own checks; cells that are no numbers are named with column and party."""
+        """Check with scikit-learn; a cell that is no number is named with its column and party."""
         options: dict[str, Any] = {
             "accept_sparse": "csr",
             "dtype": (np.float64, np.float32),
@@ -163,20 +218,9 @@ class FederatedEstimator(BaseEstimator):
             raise InputError.of("sample_weight", "positive for at least one row", "all zero")
         return weights
 
-    def _check_timeout(self) -> None:
-        timeout = plain(self.timeout)
-        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not number or not 0 < timeout <= threading.TIMEOUT_MAX:
-            raise InputError.of("timeout", "a positive number of seconds", timeout)
-
     def _randomness(self) -> tuple[bytes, int]:
         """The base of the parties' secrets and the public seed: from the system, or as fixed."""
         if self.random_state is None:
             return fresh_key(), int.from_bytes(os.urandom(7), "big")
         generator = check_random_state(self.random_state)
         return generator.bytes(32), int.from_bytes(generator.bytes(7), "big")
-
-
-def plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own, so that settings have one form."""
-    return value.item() if isinstance(value, np.generic) else value

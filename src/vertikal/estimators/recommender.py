@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +22,10 @@ from vertikal.algorithms.fedcfk.fedcfk import (
     ask_until_complete,
     scores,
 )
+from vertikal.algorithms.fedcfk.settings import FedcfkSettings, KomdSettings
 from vertikal.algorithms.gram.client_gram import secure_gram
 from vertikal.errors import InputError
+from vertikal.parameters import Count, Parameters, build, read
 from vertikal.secure.keys.prg import derive_key, uniform_reals
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import plan_neighbours
@@ -49,29 +49,36 @@ def _ratings(X: Any, users: int) -> Array:
     return dense.astype(np.uint8)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CFKOMDRecommender(BaseEstimator):
     """CF-KOMD: a kernel recommender on all users' ratings in one place; FedCFK's twin.
 
-    ``alpha`` is λ of each user's programme. After `fit` on X (users, items) of zeros and ones:
-    `scores(users)`, and `recommend(user, n)`, the n best items that the user has not rated. To a
-    user without ratings it recommends what most others have rated.
+    After `fit` on X (users, items) of zeros and ones: `scores(users)`, and `recommend(user, n)`,
+    the n best items that the user has not rated. To a user without ratings it recommends what most
+    others have rated.
+
+    Parameters
+    ----------
+    alpha : number
+        λ of each user's programme.
+    tol : number
+        The gap at which a user's programme is solved.
     """
 
-    _fewest_users = 1
+    alpha: float = 0.1
+    tol: float = 1e-6
 
-    def __init__(self, *, alpha: float = 0.1, tol: float = 1e-6) -> None:
-        self.alpha = alpha
-        self.tol = tol
+    _fewest_users: ClassVar[int] = 1
+    _settings_type: ClassVar[type[Parameters]] = KomdSettings
 
     def fit(self, X: Any, y: Any = None) -> Self:
+        build(self._settings_type, self.get_params(), "parameters")
         ratings = self._keep(X)
         self.counts_ = ratings.astype(np.int64).T @ ratings.astype(np.int64)
         self._finish()
         return self
 
     def _keep(self, X: Any) -> Array:
-        _check("alpha", self.alpha, "a positive number", lambda x: x > 0)
-        _check("tol", self.tol, "a positive number", lambda x: x > 0)
         ratings = _ratings(X, self._fewest_users)
         self.n_users_, self.n_items_ = ratings.shape
         self.positives_ = [np.flatnonzero(row) for row in ratings]
@@ -98,14 +105,16 @@ class CFKOMDRecommender(BaseEstimator):
         return _best(values, rated, n)
 
     def _rated_by(self, user: Any) -> Array:
-        form = f"a number from 0 to {self.n_users_ - 1}"
-        _check("user", user, form, lambda x: 0 <= x < self.n_users_ and _is_whole(x))
+        whole = isinstance(user, int | np.integer) and not isinstance(user, bool)
+        if not whole or not 0 <= user < self.n_users_:
+            raise InputError.of("user", f"a whole number from 0 to {self.n_users_ - 1}", user)
         return self.positives_[int(user)]
 
     def _scores_of(self, user: int) -> Array:
         return np.asarray(self.scores([user])[0])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FedCFKRecommender(CFKOMDRecommender):
     """FedCFK: CF-KOMD whose users keep their ratings to themselves (Polato et al., ESANN).
 
@@ -121,7 +130,7 @@ class FedCFKRecommender(CFKOMDRecommender):
         Share of the users that start a round, drawn anew each time.
     dropping : number in [0, 1)
         Share of those that vanish in the midst of a round, at any stage.
-    alpha, tol : of each user's programme
+    alpha, tol : of each user's programme, as in `CFKOMDRecommender`
     cover : number
         How many times as large as its own items a user's requests for kernel rows are in all.
     request_share : number in (0, 1]
@@ -136,36 +145,20 @@ class FedCFKRecommender(CFKOMDRecommender):
     requests_ : by user that has asked, the requests as the server saw them
     """
 
-    _fewest_users = 2  # a sum over one is no sum
+    rounds: int = 1
+    participation: float = 1.0
+    dropping: float = 0.0
+    cover: float = 4.0
+    request_share: float = 0.7
+    random_state: Any = None
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 1,
-        participation: float = 1.0,
-        dropping: float = 0.0,
-        alpha: float = 0.1,
-        tol: float = 1e-6,
-        cover: float = 4.0,
-        request_share: float = 0.7,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(alpha=alpha, tol=tol)
-        self.rounds = rounds
-        self.participation = participation
-        self.dropping = dropping
-        self.cover = cover
-        self.request_share = request_share
-        self.random_state = random_state
+    _fewest_users: ClassVar[int] = 2  # a sum over one is no sum
+    _settings_type: ClassVar[type[Parameters]] = FedcfkSettings
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Phase 1: the server's kernel, from rounds of secure aggregation over users."""
-        share, whole = "a number above 0, at most 1", "a whole number from 1 on"
-        _check("participation", self.participation, share, lambda x: 0 < x <= 1)
-        _check("dropping", self.dropping, "a number from 0, below 1", lambda x: 0 <= x < 1)
-        _check("rounds", self.rounds, whole, lambda x: x >= 1 and _is_whole(x))
-        _check("cover", self.cover, "a number from 1 on", lambda x: 1 <= x < math.inf)
-        _check("request_share", self.request_share, share, lambda x: 0 < x <= 1)
+        given = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        build(FedcfkSettings, given, "parameters")
         ratings = self._keep(X)
         generator = check_random_state(self.random_state)
         fixed = self.random_state is not None
@@ -220,28 +213,18 @@ class FedCFKRecommender(CFKOMDRecommender):
 
 
 def may_be_subtracted(sets: list[frozenset[str]], users: int) -> bool:
-    """Whether sums over these sets of users say something about few of them.
+    """True if sums over these sets of users say something about few of them.
 
-    By the difference of two rounds, or by so many rounds that single users follow from them all.
+    Either by the difference of two rounds, or by so many rounds that single users follow from them.
     """
     different = set(sets)
     near = any(0 < len(a ^ b) < FEWEST_BETWEEN for a in different for b in different)
     return near or len(different) > max(1, users // 4)
 
 
-def _check(name: str, value: Any, form: str, good: Callable[[Any], bool]) -> None:
-    """Refuse a parameter that is no number, or not of the form that is asked for."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not good(value):
-        raise InputError.of(name, form, value)
-
-
-def _is_whole(number: Any) -> bool:
-    return float(number).is_integer()
-
-
 def _best(values: Array, rated: Array, n: int) -> Array:
     """The best ``n`` items that are not rated; ties go to the lower number."""
-    _check("n", n, "a positive whole number", lambda x: x >= 1 and _is_whole(x))
+    n = read("n", n, Count)
     open_ = np.setdiff1d(np.arange(len(values)), rated)
     order = np.argsort(-values[open_], kind="stable")
-    return np.asarray(open_[order[: int(n)]])
+    return np.asarray(open_[order[:n]])

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from vertikal.errors import InputError
-
 Array = npt.NDArray[Any]
 
 _ROUNDS = 100
@@ -97,11 +95,3 @@ SCORES: Mapping[str, Callable[[Array, Array, float, float], Array]] = {
     "f1": _f1,
 }
 """The scores that a threshold can be chosen to maximise."""
-
-
-def check_threshold(rule: object) -> None:
-    """Refuse what is neither a probability nor one of the rules."""
-    number = isinstance(rule, int | float) and not isinstance(rule, bool)
-    if (number and 0 < rule < 1) or (isinstance(rule, str) and rule in SCORES):  # type: ignore[operator]
-        return
-    raise InputError.of("threshold", f"a probability within (0, 1) or one of {list(SCORES)}", rule)

@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.errors import InputError
-
 Array = npt.NDArray[Any]
-
-REGULARISERS = ("l2", "l1", "elastic_net")
 
 
 @dataclass(frozen=True)
@@ -28,13 +24,6 @@ class Regulariser:
 
     penalty: float  # λ
     ratio: float  # of the l1 part
-
-    @classmethod
-    def named(cls, name: object, penalty: float, l1_ratio: float) -> Regulariser:
-        """The regulariser of this name."""
-        if name not in REGULARISERS:
-            raise InputError.of("regulariser", f"one of {REGULARISERS}", name)
-        return cls(penalty, {"l2": 0.0, "l1": 1.0, "elastic_net": l1_ratio}[str(name)])
 
     @property
     def quadratic(self) -> float:

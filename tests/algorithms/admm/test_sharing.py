@@ -280,7 +280,7 @@ def test_weights_of_many_rows_travel():
 
 
 def test_l1_leaves_coefficients_at_zero():
-    model = ADMMClassifier(PARTS, regulariser="l1", alpha=0.1, max_iter=500).fit(X, SIGNS)
+    model = ADMMClassifier(PARTS, l1_ratio=1.0, alpha=0.1, max_iter=500).fit(X, SIGNS)
     x = np.concatenate([shard.coefficients[:, 0] for shard in model.shards_.values()])
     assert (x == 0).sum() >= 3
     assert model.score(X, SIGNS) > 0.7

@@ -165,5 +165,5 @@ def test_overflow_is_refused():
 
 
 def test_settings_are_checked():
-    with pytest.raises(InputError, match="ring_bits must be 'auto' or one of"):
+    with pytest.raises(InputError, match="ring_bits must be one of 'auto', 16, 32, 64, got 8"):
         GramSettings(parties=("a", "b"), label_parties=("a",), ring_bits=8)

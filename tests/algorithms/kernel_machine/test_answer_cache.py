@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.conformance.running import run as run_all
+from tests.options import grouped
+from vertikal import Stochastic, Values
 from vertikal.algorithms.kernel_machine.fdskl import train
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.tables import Table
@@ -56,19 +58,15 @@ class Cut(Silent):
 
 
 def run(checkpoints, label_parties=("a",), cut=None, **changes):
-    settings = FdsklSettings(
-        **{
-            "parties": NAMES,
-            "label_parties": label_parties,
-            "n_components": 48,
-            "bandwidth": 2.0,
-            "disclosure": "values",
-            "max_passes": PASSES,
-            "tol": 1e-12,
-            "value_bits": 28,
-            **changes,
-        }
-    )
+    given = {
+        "parties": NAMES,
+        "label_parties": label_parties,
+        "n_components": 48,
+        "bandwidth": 2.0,
+        "disclosure": Values(max_passes=PASSES, value_bits=28),
+        "tol": 1e-12,
+    }
+    settings = FdsklSettings(**grouped(**(given | changes)))
 
     def one(mesh):
         name = mesh.me
@@ -160,7 +158,7 @@ def test_nothing_is_left():
 
 def test_batches_are_counted_by_row_over_all_runs():
     checkpoints = fresh()
-    options = {"solver": "dsg", "samples": 40, "features": 8, "steps": 6}
+    options = {"solver": Stochastic(batch_size=40, block_size=8, n_steps=6)}
     run(checkpoints, **options).unwrap()
     first = opened(checkpoints, "a", "b")
     assert len(first) == 6
@@ -170,7 +168,7 @@ def test_batches_are_counted_by_row_over_all_runs():
     run(checkpoints, **options).unwrap()
     assert opened(checkpoints, "a", "b") == first * 2
     checkpoints["a"].lists.clear()
-    outcome = run(checkpoints, **{**options, "max_passes": 4})
+    outcome = run(checkpoints, **{**options, "disclosure__max_passes": 4})
     assert isinstance(outcome.errors["b"], PassesUsedUp)
 
 

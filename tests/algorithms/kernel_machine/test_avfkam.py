@@ -11,9 +11,11 @@ from tests.algorithms.kernel_machine.pacing import Balanced
 from tests.conformance.meshes import connected, every_mesh, local
 from tests.naive.pairwise import auc as plain_auc
 from tests.naive.phases import cosines, summed_phases
+from tests.options import grouped
+from vertikal import Stochastic
 from vertikal.algorithms.kernel_machine import avfkam
 from vertikal.algorithms.kernel_machine.avfkam import PairUpdate
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.data.tables import Table
 from vertikal.losses.pairwise import PAIR_LOSSES
 from vertikal.party.party import Labels, Party, digest
@@ -30,16 +32,13 @@ def settings_of(**changes):
     given = {
         "parties": NAMES,
         "label_parties": NAMES[:3],
-        "solver": "dsg",
+        "solver": Stochastic(block_size=16, batch_size=16, n_steps=60),
         "n_components": 96,
-        "features": 16,
-        "samples": 16,
-        "steps": 60,
         "bandwidth": 1.5,
         "validation": 0.4,
         "seed": 5,
     }
-    return AvfkamSettings(**(given | changes))
+    return AvfkamSettings(**grouped(**(given | changes)))
 
 
 def columns_of(name):
@@ -103,7 +102,7 @@ def test_label_parties_learn_without_waiting_on_every_mesh(factory):
 
 @every_mesh
 def test_in_turns_the_model_is_the_same_on_every_mesh(factory):
-    settings = settings_of(schedule="sync", steps=12)
+    settings = settings_of(solver__schedule="sync", solver__n_steps=12)
     with connected(factory, NAMES, deadline=60.0) as ends:
         shards = train(ends, settings)
     with connected(local, NAMES, deadline=60.0) as ends:
@@ -115,7 +114,7 @@ def test_in_turns_the_model_is_the_same_on_every_mesh(factory):
 def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
     weights = np.where(np.arange(ROWS) % 5 == 0, 0.0, 1.0 + np.arange(ROWS) % 3)
     labels = Labels(LABELS.targets, weights)
-    rule = PairUpdate(settings_of(samples=500), labels, PAIR_LOSSES["square"])
+    rule = PairUpdate(settings_of(solver__batch_size=500), labels, PAIR_LOSSES["square"])
     rows = rule.draw(bytes(32))
     assert Y[rows[:500]].all()
     assert not Y[rows[500:]].any()
@@ -125,7 +124,7 @@ def test_a_batch_holds_positive_rows_first_and_none_of_weight_zero():
 
 @pytest.mark.parametrize("name", sorted(PAIR_LOSSES))
 def test_the_slopes_of_a_batch_against_finite_differences(name):
-    rule = PairUpdate(settings_of(samples=8), LABELS, PAIR_LOSSES[name])
+    rule = PairUpdate(settings_of(solver__batch_size=8), LABELS, PAIR_LOSSES[name])
     rows = rule.draw(bytes(32))
     f, h = GENERATOR.normal(size=(16, 1)), 1e-6
     slopes = rule.slopes(f, rows)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from tests.naive.kernels import euclidean
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import sample_pairs
 
@@ -18,7 +18,7 @@ Y = np.arange(40) % 2
 
 
 def fit(values, weights=None, **settings):
-    given = {"parties": 3, "n_components": 8, "solver": "dsg", "steps": 1, "random_state": 0}
+    given = {"parties": 3, "n_components": 8, "solver": Stochastic(n_steps=1), "random_state": 0}
     return FDSKLClassifier(**(given | settings)).fit(values, Y[: values.shape[0]], weights)
 
 
@@ -57,7 +57,7 @@ def test_sparse_columns():
 def test_a_public_sample_where_there_are_many_rows():
     values = np.random.default_rng(2).normal(size=(90, 4))
     model = FDSKLRegressor(
-        parties=2, n_components=8, solver="dsg", steps=1, random_state=5, bandwidth="median"
+        parties=2, n_components=8, solver=Stochastic(n_steps=1), random_state=5, bandwidth="median"
     ).fit(values, values[:, 0])
     pairs = sample_pairs(90, model.settings_.seed)
     assert len(pairs) < 90 * 89 / 2
@@ -70,9 +70,9 @@ def test_rows_of_weight_two_count_as_two_rows():
     weights[:15] = 2
     twice = np.vstack([X, X[:15]])
     labels = np.concatenate([Y, Y[:15]])
-    copies = FDSKLClassifier(parties=3, n_components=8, solver="dsg", steps=1, random_state=0).fit(
-        twice, labels
-    )
+    copies = FDSKLClassifier(
+        parties=3, n_components=8, solver=Stochastic(n_steps=1), random_state=0
+    ).fit(twice, labels)
     assert fit(X, weights).bandwidth_ == pytest.approx(copies.bandwidth_, rel=1e-12)
     assert fit(X, weights).bandwidth_ != fit(X).bandwidth_
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.naive.phases import directions, offsets
+from tests.options import grouped
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
@@ -20,7 +21,7 @@ SETTINGS = FdsklSettings(parties=("a", "b"), label_parties=("a", "b"), n_compone
 def make_shard(party="a", **settings):
     return Shard(
         party,
-        msgspec.structs.replace(SETTINGS, **settings),
+        msgspec.structs.replace(SETTINGS, **grouped(**settings)),
         ("x", "y", "z"),
         Scaling([1.0, 2.0, 3.0], [1.0, 0.5, 4.0]),
         1.5,
@@ -32,7 +33,7 @@ def make_shard(party="a", **settings):
 @pytest.mark.parametrize("kind", ["private", "shared"])
 @pytest.mark.parametrize("owner", ["a", "b"])
 def test_the_plain_draw(kernel, kind, owner):
-    shard = make_shard(kernel=kernel, directions=kind)
+    shard = make_shard(kernel=kernel, feature_map__directions=kind)
     drawn = draw_directions(shard, owner)
     np.testing.assert_allclose(drawn.directions, directions(shard, owner), rtol=1e-9)
     assert drawn.offsets.tolist() == offsets(shard, owner)
@@ -65,8 +66,8 @@ def test_private_directions_need_the_secret_seed():
         draw_directions(guess, "a").directions != draw_directions(make_shard(), "a").directions
     ).all()
     shared, guessed = (
-        make_shard(directions="shared"),
-        replace(make_shard(directions="shared"), seed=bytes(32)),
+        make_shard(feature_map__directions="shared"),
+        replace(make_shard(feature_map__directions="shared"), seed=bytes(32)),
     )
     np.testing.assert_array_equal(
         draw_directions(guessed, "a").directions, draw_directions(shared, "a").directions
@@ -97,7 +98,7 @@ def test_matern_parties_share_the_length_of_a_direction_only():
 
 def test_a_wider_ring_rounds_the_same_offsets():
     narrow, middle, wide = (
-        draw_directions(make_shard(ring_bits=bits), "a").offsets for bits in (8, 16, 32)
+        draw_directions(make_shard(feature_map__bits=bits), "a").offsets for bits in (8, 16, 32)
     )
     assert (narrow.dtype, middle.dtype, wide.dtype) == (np.uint8, np.uint16, np.uint32)
     np.testing.assert_array_equal(middle >> 8, narrow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,12 +17,13 @@ from tests.naive.pooled import (
     pooled_prediction,
 )
 from tests.naive.solver import minimise
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from tests.options import grouped
+from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
 from vertikal.algorithms.kernel_machine import fdskl, phases
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.tables import Table
 from vertikal.errors import AgreementError
-from vertikal.estimators.federated import FederatedKernelEstimator
+from vertikal.estimators import base
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.party.party import Labels, Party, digest
@@ -42,7 +44,7 @@ def make(estimator=FDSKLClassifier, **settings):
         "tol": 1e-8,
         "timeout": 20,
     }
-    return estimator(**(given | settings))
+    return estimator(**grouped(**(given | settings)))
 
 
 @pytest.fixture
@@ -68,7 +70,10 @@ def test_phases_bit_for_bit(caches, label_parties, ring_bits, masking):
     if masking == "trees" and label_parties == ["shop", "bank"]:
         label_parties = 3
     model = make(
-        label_parties=label_parties, ring_bits=ring_bits, masking=masking, solver="dsg", steps=1
+        label_parties=label_parties,
+        feature_map__bits=ring_bits,
+        masking=masking,
+        solver=Stochastic(n_steps=1),
     ).fit(X, Y)
     expected = pooled_phases(model, X)
     assert set(caches) == set(expected)
@@ -82,7 +87,9 @@ def test_phases_bit_for_bit(caches, label_parties, ring_bits, masking):
 @pytest.mark.parametrize("directions", ["private", "shared"])
 @pytest.mark.filterwarnings("ignore:directions='shared':UserWarning")
 def test_phases_bit_for_bit_for_other_kernels(caches, kernel, scale, directions):
-    model = make(kernel=kernel, scale=scale, directions=directions, solver="dsg", steps=1)
+    model = make(
+        kernel=kernel, scale=scale, feature_map__directions=directions, solver=Stochastic(n_steps=1)
+    )
     model.fit(X + 3, Y)
     np.testing.assert_array_equal(caches["bank"], pooled_phases(model, X + 3)["bank"])
 
@@ -125,7 +132,9 @@ def test_exact_is_the_pooled_solution(loss, label_parties):
 def test_joint_prediction_is_the_pooled_one(label_parties, masking, solver):
     if masking == "trees" and label_parties == 2:
         label_parties = 3
-    model = make(label_parties=label_parties, masking=masking, solver=solver, features=8).fit(X, Y)
+    model = make(
+        label_parties=label_parties, masking=masking, solver=solver, solver__block_size=8
+    ).fit(X, Y)
     np.testing.assert_allclose(
         model.decision_function(NEW)[:, None], pooled_prediction(model, NEW), atol=1e-6
     )
@@ -145,7 +154,8 @@ def test_regression_comes_back_in_the_unit_of_the_targets():
 @pytest.mark.parametrize("label_parties", [1, 2])
 def test_the_same_random_state_gives_the_same_shards_bit_for_bit(solver, label_parties):
     one, two = (
-        make(solver=solver, features=8, label_parties=label_parties).fit(X, Y) for _ in range(2)
+        make(solver=solver, solver__block_size=8, label_parties=label_parties).fit(X, Y)
+        for _ in range(2)
     )
     for name in PARTIES:
         first, second = one.shards_[name], two.shards_[name]
@@ -213,14 +223,12 @@ def test_the_shape_of_the_mesh_does_not_change_the_model(label_parties):
 
 def test_no_party_sends_its_own_phases(monkeypatch):
     tape = Tape()
-    build = FederatedKernelEstimator._federation
 
-    def recorded(self, *arguments):
-        plain = build(self, *arguments)
-        return Federation(**{**vars(plain), "wrap": lambda mesh: RecordingMesh(mesh, tape)})
+    def recording(federation, program):
+        return simulate(replace(federation, wrap=lambda mesh: RecordingMesh(mesh, tape)), program)
 
-    monkeypatch.setattr(FederatedKernelEstimator, "_federation", recorded)
-    model = make(solver="dsg", steps=1, n_components=400).fit(X, Y)
+    monkeypatch.setattr(base, "simulate", recording)
+    model = make(solver=Stochastic(n_steps=1), n_components=400).fit(X, Y)
     blocks = blocks_of(model, X)
     for sender in ("shop", "phone"):
         (sent,) = tape.arrays("sum/phases", sender, "bank")
@@ -237,12 +245,8 @@ def test_the_stochastic_solver_learns(precondition):
     labels = (rows[:, 0] * rows[:, 2] > 0).astype(int)
     model = FDSKLClassifier(
         parties=2,
-        solver="dsg",
+        solver=Stochastic(block_size=32, batch_size=64, n_steps=60, precondition=precondition),
         n_components=256,
-        features=32,
-        samples=64,
-        steps=60,
-        precondition=precondition,
         random_state=0,
     ).fit(rows[:400], labels[:400])
     assert model.score(rows[400:], labels[400:]) > 0.8
@@ -254,13 +258,8 @@ def test_the_stochastic_solver_learns(precondition):
 def test_the_preconditioned_step_by_hand():
     """One step of one block: −γ·(C + εI)⁻¹·g with C and g of the batch, C shrunk by F/2B."""
     model = make(
-        solver="dsg",
-        steps=1,
-        precondition=True,
-        samples=30,
-        features=5,
+        solver=Stochastic(n_steps=1, precondition=True, batch_size=30, block_size=5, step_size=0.4),
         n_components=10,
-        step_size=0.4,
         loss="square",
         alpha=0.01,
     ).fit(X, Y)

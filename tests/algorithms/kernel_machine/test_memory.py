@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Stochastic
 from vertikal.algorithms.kernel_machine import phases
 
 GENERATOR = np.random.default_rng(0)
@@ -43,12 +43,8 @@ def test_exact_finds_the_same_model(label_parties, cache_size):
 @pytest.mark.parametrize("precondition", [False, True])
 def test_dsg_finds_the_same_model(label_parties, precondition):
     settings = {
-        "solver": "dsg",
+        "solver": Stochastic(block_size=8, batch_size=16, precondition=precondition, step_size=0.3),
         "label_parties": label_parties,
-        "features": 8,
-        "samples": 16,
-        "precondition": precondition,
-        "step_size": 0.3,
     }
     whole = fit(**settings)
     limited = fit(cache_size=50 * DIRECTIONS, **settings)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.naive import sealed as naive
+from tests.options import grouped
 from vertikal import FDSKLClassifier, FDSKLRegressor
 from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine import values as hidden
@@ -41,13 +42,14 @@ def make(estimator=FDSKLClassifier, **settings):
         "n_components": D,
         "bandwidth": 2.0,
         "alpha": 1e-2,
-        "loss": "square",
         "disclosure": "sealed",
         "max_iter": 60,
         "random_state": 1,
         "timeout": 60,
     }
-    return estimator(**(given | settings))
+    if estimator is FDSKLClassifier:
+        given["loss"] = "square"
+    return estimator(**grouped(**(given | settings)))
 
 
 def coefficients(model):
@@ -93,7 +95,7 @@ def test_every_step_is_the_plain_one():
 
 @pytest.mark.parametrize("ring_bits", [8, 16])
 def test_with_enough_steps_it_is_the_ridge(ring_bits):
-    same = {"alpha": 0.05, "max_iter": 300, "ring_bits": ring_bits}
+    same = {"alpha": 0.05, "max_iter": 300, "feature_map__bits": ring_bits}
     opened = make(disclosure="open", **same).fit(X, Y)
     model = make(**same).fit(X, Y)
     scale = np.abs(opened.decision_function(NEW)).max()
@@ -213,7 +215,7 @@ def test_predictions_are_opened_to_the_label_party_alone(monkeypatch):
 
 def test_a_dealer_without_columns_and_two_parties():
     parties = {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}
-    model = make(parties=parties, dealer="notary", max_iter=100).fit(X, Y)
+    model = make(parties=parties, disclosure__dealer="notary", max_iter=100).fit(X, Y)
     assert model.settings_.assistants() == ("shop", "notary")
     assert roc_auc_score(Y, model.decision_function(X)) > 0.8
 
@@ -223,7 +225,10 @@ def test_a_dealer_without_columns_and_two_parties():
     [
         ({"loss": "logistic"}, "loss must be 'square' with disclosure='sealed', got 'logistic'"),
         ({"solver": "dsg"}, "solver must be 'exact' with disclosure='sealed', got 'dsg'"),
-        ({"hidden_bits": 32}, "hidden_bits must be 64 with disclosure='sealed', got 32"),
+        (
+            {"disclosure__bits": 32},
+            r"must be some of \['dealer', 'helper'\], got 'bits'",
+        ),
         ({"label_parties": 2}, "label_parties must be one with disclosure='sealed'"),
         ({"bandwidth": "median"}, "bandwidth must be a number or 'mean' with disclosure='sealed'"),
         ({"parties": {"bank": [0], "shop": [1]}}, "needs two parties without labels, a helper"),

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from tests.options import grouped
+from vertikal.algorithms.kernel_machine.settings import (
+    MOST_BYTES,
+    AvfkamSettings,
+    FdsklSettings,
+    Fourier,
+    Landmarks,
+    Sealed,
+    Stochastic,
+    Values,
+)
 from vertikal.algorithms.kernel_machine.stochastic import learner
 from vertikal.errors import InputError
 from vertikal.losses.pointwise import LOSSES
@@ -18,43 +29,67 @@ def step_size_of(settings):
 
 def make(**settings):
     given = {"parties": ("a", "b", "c"), "label_parties": ("a", "b")}
-    return FdsklSettings(**(given | settings))
+    return FdsklSettings(**grouped(**(given | settings)))
 
 
 REFUSED = [
     ("kernel", "rbf", "one of "),
     ("loss", "hinge", "one of "),
-    ("solver", "sgd", "one of 'exact', 'dsg', got 'sgd'"),
-    ("feature_map", "wavelet", "one of 'fourier', 'landmarks', got 'wavelet'"),
-    ("disclosure", "closed", "one of 'open', 'values', 'sealed', got 'closed'"),
-    ("directions", "public", "one of 'private', 'shared', got 'public'"),
-    ("schedule", "whenever", "one of 'sync', 'async', got 'whenever'"),
-    ("scale", "unit", "one of None, 'standard', 'minmax', 'max', got 'unit'"),
-    ("ring_bits", 64, "one of 8, 16, 32, got 64"),
-    ("ring_bits", 7, "one of 8, 16, 32, got 7"),
-    ("ring_bits", "8", "one of 8, 16, 32, got '8'"),
-    ("ring_bits", 8.0, "one of 8, 16, 32, got 8.0"),
+    ("solver", "sgd", r"one of 'exact', 'dsg', Stochastic\(...\), got 'sgd'"),
+    ("solver", Values(), r"one of 'exact', 'dsg', Stochastic\(...\), got Values"),
+    ("solver", {"step_size": 0.1}, r"one of 'exact', 'dsg', Stochastic\(...\), got "),
+    ("feature_map", "wavelet", "one of 'fourier', 'landmarks', Fourier.*, got 'wavelet'"),
+    ("disclosure", "closed", "one of 'open', 'values', 'sealed', Values.*, got 'closed'"),
+    ("scale", "unit", "one of 'standard', 'minmax', 'max', None, got 'unit'"),
     *(
         ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
         for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(
-        ("alpha", value, r"a positive number or 'auto' \(.* / rows\), got ")
+        ("alpha", value, "a positive number or 'auto', got ")
         for value in (0, -1e-3, float("nan"), "none", False)
-    ),
-    *(
-        ("step_size", value, "a positive number or 'auto', got ")
-        for value in (0, -1, float("inf"), "big")
     ),
     *(("tol", value, "a positive number, got ") for value in (0, -1.0, "auto")),
     *(
         (name, value, "a positive whole number, got ")
-        for name in ("n_components", "samples", "features", "max_iter", "max_staleness")
+        for name in ("n_components", "max_iter", "outputs")
         for value in (0, -3, 1.5, True, "8", None)
     ),
-    ("steps", 0, r"a positive whole number or None \(each direction once\), got 0"),
-    ("cache_size", 0, "a positive whole number of bytes, or None for no limit, got 0"),
+    ("cache_size", 0, "a positive number of bytes below .*, or None, got 0"),
     ("n_components", 1, "at least the number of label parties, 2, got 1"),
+    ("regression", 1, "True or False, got 1"),
+    ("label_parties", "ab", "a list, each a text, got 'ab'"),
+]
+REFUSED_OPTIONS = [
+    *(
+        (Stochastic, "step_size", value, "a positive number or 'auto', got ")
+        for value in (0, -1, float("inf"), "big")
+    ),
+    (Stochastic, "n_steps", 0, "a positive whole number or None, got 0"),
+    *(
+        (Stochastic, name, value, "a positive whole number, got ")
+        for name in ("batch_size", "block_size", "max_staleness")
+        for value in (0, -3, 1.5, True, "8", None)
+    ),
+    (Stochastic, "schedule", "whenever", "one of 'auto', 'sync', 'async', got 'whenever'"),
+    (Stochastic, "precondition", "yes", "True or False, got 'yes'"),
+    (Fourier, "directions", "public", "one of 'private', 'shared', got 'public'"),
+    *((Fourier, "bits", bad, "one of 8, 16, 32, got ") for bad in (64, 7, "8", 8.0, True)),
+    (Landmarks, "bits", 8, "one of 16, 32, got 8"),
+    (Values, "bits", 16, "one of 32, 64, got 16"),
+    (Values, "max_passes", 0, "a positive whole number or None, got 0"),
+    *((Values, "value_bits", bad, "a whole number from 4 to 28, got ") for bad in (3, 29, 8.5)),
+    *((level, "dealer", 7, "a text or None, got 7") for level in (Values, Sealed)),
+]
+REFUSED_OF_PAIRS = [
+    *(
+        ("threshold", value, "a number above 0 and below 1, 'balanced' or 'f1', got ")
+        for value in (0, 1, -0.1, 1.5, "accuracy", None, True, float("nan"))
+    ),
+    *(
+        ("validation", value, "a number from 0 to 0.5, got ")
+        for value in (-0.1, 0.6, "some", None, True, float("nan"))
+    ),
 ]
 
 
@@ -66,11 +101,45 @@ def test_a_wrong_setting_is_named(name, value, rest):
     assert repr(value) in str(caught.value)
 
 
+@pytest.mark.parametrize(("record", "name", "value", "rest"), REFUSED_OPTIONS)
+def test_a_wrong_option_is_named(record, name, value, rest):
+    with pytest.raises(InputError, match=rf"^{name} must be {rest}") as caught:
+        record(**{name: value})
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value", "rest"), REFUSED_OF_PAIRS)
+def test_a_wrong_setting_of_pairs_is_named(name, value, rest):
+    with pytest.raises(InputError, match=rf"^{name} must be {rest}") as caught:
+        AvfkamSettings(parties=("a", "b"), label_parties=("a",), **{name: value})
+    assert repr(value) in str(caught.value)
+
+
+def test_the_four_ways_to_say_a_choice_are_one():
+    named, mapped = make(solver="dsg"), make(solver={"name": "dsg"})
+    assert named == mapped == make(solver=Stochastic())
+    assert digest(named) == digest(mapped)
+    settings = make(solver={"name": "dsg", "batch_size": np.int64(8), "step_size": np.float32(2)})
+    assert settings.solver == Stochastic(batch_size=8, step_size=2.0)
+    assert type(settings.solver.step_size) is float
+    assert make(solver={"name": "exact"}) == make()
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(InputError, match=r"^solver must be some of \['allow_.*\], got 'speed'$"):
+        make(solver={"name": "dsg", "speed": 1})
+
+
+def test_a_schedule_that_is_left_open_is_the_papers():
+    parties = {"parties": ("a", "b"), "label_parties": ("a", "b"), "solver": "dsg"}
+    assert FdsklSettings(**parties).schedule == "sync"
+    assert AvfkamSettings(**parties).schedule == "async"
+
+
 def test_a_step_that_would_turn_the_sign_is_refused():
     with pytest.raises(InputError, match=r"^step_size must be below 1 / alpha = 2, got 2.0$"):
-        make(solver="dsg", step_size=2.0, alpha=0.5)
-    make(solver="dsg", step_size=1.9, alpha=0.5)
-    make(solver="exact", step_size=2.0, alpha=0.5)
+        make(solver=Stochastic(step_size=2.0), alpha=0.5)
+    make(solver=Stochastic(step_size=1.9), alpha=0.5)
 
 
 def test_all_parties_agree_by_one_digest():
@@ -92,25 +161,27 @@ def test_settings_travel_as_json():
 )
 def test_cached_rows_by_hand(cache_size, bits, kept):
     # Two label parties own 512 directions each.
-    settings = make(cache_size=cache_size, ring_bits=bits, n_components=1024)
+    settings = make(cache_size=cache_size, feature_map__bits=bits, n_components=1024)
     assert settings.cached_rows(1000) == kept
 
 
 def test_automatic_step_sizes():
-    assert step_size_of(make(step_size=0.3)) == 0.3
-    assert step_size_of(make(samples=64, features=64)) == 4.0
-    assert step_size_of(make(samples=1024, features=64)) == 4.0
-    assert step_size_of(make(samples=1, features=1)) == pytest.approx(1 / 16)
-    assert step_size_of(make(loss="square")) == 0.5
-    assert step_size_of(make(precondition=True, samples=512)) == 2.0
+    def size(loss="logistic", **options):
+        return step_size_of(make(loss=loss, solver=Stochastic(**options)))
+
+    assert size(step_size=0.3) == 0.3
+    assert size(batch_size=64, block_size=64) == 4.0
+    assert size(batch_size=1024, block_size=64) == 4.0
+    assert size(batch_size=1, block_size=1) == pytest.approx(1 / 16)
+    assert size(loss="square") == 0.5
+    assert size(precondition=True, batch_size=512) == 2.0
 
 
 def test_landmarks_are_kept_as_four_bytes_each():
     settings = FdsklSettings(
         parties=("a", "b"),
         label_parties=("a",),
-        feature_map="landmarks",
-        ring_bits=16,
+        feature_map=Landmarks(bits=16),
         n_components=100,
         cache_size=4000,
     )
@@ -121,7 +192,7 @@ def test_landmarks_are_open_only():
     with pytest.raises(
         InputError, match=r"^feature_map must be 'fourier' with disclosure='values'"
     ):
-        make(feature_map="landmarks", ring_bits=16, disclosure="values", label_parties=("a",))
+        make(feature_map=Landmarks(bits=16), disclosure="values", label_parties=("a",))
 
 
 @pytest.mark.parametrize(
@@ -129,10 +200,24 @@ def test_landmarks_are_open_only():
     [
         ({}, 1e-4),
         ({"disclosure": "values"}, 7e-3),
-        ({"disclosure": "values", "value_bits": 28}, 1e-4),
-        ({"disclosure": "values", "hidden_bits": 32}, 1e-2),
+        ({"disclosure": Values(value_bits=28)}, 1e-4),
+        ({"disclosure": Values(bits=32)}, 1e-2),
     ],
 )
 def test_where_the_solver_stops(hidden, expected):
     settings = FdsklSettings(parties=("a", "b", "c"), label_parties=("a",), tol=1e-4, **hidden)
     assert settings.stopping() == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [(None, None), (7, 7), ("7", 7), ("1.5k", 1500), (" 2 GB ", 2 * 10**9), (MOST_BYTES,) * 2],
+)
+def test_sizes_as_people_write_them(written, size):
+    assert make(cache_size=written).cache_size == size
+
+
+@pytest.mark.parametrize("written", ["9" * 400, "9" * 18 + "kb", 2**63, "0.5", "-1", 0, True, 1.5])
+def test_what_is_no_size_is_refused(written):
+    with pytest.raises(InputError, match="cache_size must be a positive number of bytes below"):
+        make(cache_size=written)

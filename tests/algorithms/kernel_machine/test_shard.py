@@ -8,7 +8,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, Stochastic
 
 X = np.random.default_rng(0).normal(size=(50, 6))
 Y = (X[:, 0] > 0).astype(int)
@@ -34,7 +34,7 @@ def test_only_label_parties_have_coefficients_and_only_their_own():
 
 def test_a_feature_partys_shard_does_not_grow_with_the_directions():
     sizes = {
-        len(pickle.dumps(fit(n_components=total, solver="dsg", steps=1).shards_["party2"]))
+        len(pickle.dumps(fit(n_components=total, solver=Stochastic(n_steps=1)).shards_["party2"]))
         for total in (256, 1024)
     }
     assert max(sizes) - min(sizes) <= 2

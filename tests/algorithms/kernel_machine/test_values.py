@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from tests.options import grouped
+from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic, Values
 from vertikal.algorithms.kernel_machine import values as hidden
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, RingError, SecrecyError
-from vertikal.estimators.federated import FederatedKernelEstimator
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
 
 ROWS = 200
@@ -23,7 +23,7 @@ Y = (X[:, 0] * X[:, 3] + 0.3 * GENERATOR.normal(size=ROWS) > 0).astype(int)
 PARTIES = {"bank": [4, 0], "shop": [1, 2], "phone": [3, 5], "post": [6, 7]}
 
 
-def make(estimator=FDSKLClassifier, **settings) -> FederatedKernelEstimator:
+def make(estimator=FDSKLClassifier, **settings):
     given = {
         "parties": PARTIES,
         "n_components": 48,
@@ -31,10 +31,10 @@ def make(estimator=FDSKLClassifier, **settings) -> FederatedKernelEstimator:
         "random_state": 1,
         "tol": 1e-6,
         "timeout": 20,
-        "max_passes": 400,
-        "value_bits": 28,
+        "disclosure__max_passes": 400,
+        "disclosure__value_bits": 28,
     }
-    return estimator(**(given | settings))
+    return estimator(**grouped(**(given | settings)))
 
 
 def coefficients(model):
@@ -47,7 +47,7 @@ def coefficients(model):
 @pytest.mark.parametrize("ring_bits", [8, 16])
 @pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
 def test_the_model_of_the_open_level(label_parties, ring_bits, loss):
-    same = {"label_parties": label_parties, "ring_bits": ring_bits, "loss": loss}
+    same = {"label_parties": label_parties, "feature_map__bits": ring_bits, "loss": loss}
     opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
     scale = np.abs(coefficients(opened)).max()
     np.testing.assert_allclose(
@@ -71,7 +71,7 @@ def test_several_classes_and_regression():
 
 
 def test_the_stochastic_solver_takes_the_same_steps():
-    same = {"solver": "dsg", "samples": 32, "features": 6, "label_parties": 2}
+    same = {"solver": Stochastic(batch_size=32, block_size=6), "label_parties": 2}
     opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
     np.testing.assert_allclose(coefficients(values), coefficients(opened), rtol=0, atol=2e-4)
     np.testing.assert_allclose(
@@ -80,7 +80,7 @@ def test_the_stochastic_solver_takes_the_same_steps():
 
 
 def test_32_bits_are_coarse_and_stop_in_time():
-    opened, values = make().fit(X, Y), make(disclosure="values", hidden_bits=32).fit(X, Y)
+    opened, values = make().fit(X, Y), make(disclosure="values", disclosure__bits=32).fit(X, Y)
     assert values.n_iter_ < 40
     difference = values.decision_function(NEW) - opened.decision_function(NEW)
     assert np.abs(difference).max() < 0.1 * np.abs(opened.decision_function(NEW)).max()
@@ -134,7 +134,7 @@ def test_the_ledger_names_who_gets_what():
 )
 def test_roles_are_chosen_or_named(named, expected):
     settings = FdsklSettings(
-        parties=tuple(PARTIES), label_parties=("bank",), disclosure="values", **named
+        parties=tuple(PARTIES), label_parties=("bank",), disclosure=Values(**named)
     )
     assert settings.assistants() == expected
 
@@ -142,7 +142,7 @@ def test_roles_are_chosen_or_named(named, expected):
 def test_coarse_values_are_enough_to_learn_from():
     """Noise of the helper's in f cancels over the rows: the model is nearly the open one."""
     opened = make(tol=1e-3).fit(X, Y)
-    coarse = make(tol=1e-3, disclosure="values", value_bits=8).fit(X, Y)
+    coarse = make(tol=1e-3, disclosure="values", disclosure__value_bits=8).fit(X, Y)
     f, g = opened.decision_function(NEW), coarse.decision_function(NEW)
     assert np.corrcoef(f, g)[0, 1] > 0.995
     assert "of 8 bits each" in next(
@@ -152,7 +152,9 @@ def test_coarse_values_are_enough_to_learn_from():
 
 def test_named_roles_do_not_change_the_model():
     one = make(disclosure="values").fit(X, Y)
-    other = make(disclosure="values", helper="post", dealer="phone").fit(X, Y)
+    other = make(disclosure="values", disclosure__helper="post", disclosure__dealer="phone").fit(
+        X, Y
+    )
     np.testing.assert_allclose(coefficients(one), coefficients(other), atol=1e-3)
 
 
@@ -161,29 +163,44 @@ def test_named_roles_do_not_change_the_model():
     [
         ({"parties": {"bank": [0], "shop": [1]}}, "needs two parties without labels"),
         ({"label_parties": 3}, r"a helper and a dealer, got \['post'\]; name a dealer that has no"),
-        ({"helper": "bank"}, r"helper must be a party without labels, one of \['shop'"),
-        ({"helper": "zoo"}, "helper must be a party without labels"),
-        ({"dealer": "bank"}, "dealer must be a party without labels"),
-        ({"helper": "shop", "dealer": "shop"}, "dealer must be another party than the helper"),
-        ({"ring_bits": 32}, "ring_bits must be 8 or 16 with disclosure='values', got 32"),
-        ({"masking": "trees"}, "masking must be 'pads' with disclosure='values', got 'trees'"),
-        ({"hidden_bits": 16}, "hidden_bits must be one of 32, 64, got 16"),
-        ({"max_passes": 0}, "max_passes must be a positive whole number or None"),
-        ({"value_bits": 3}, "value_bits must be from 4 to 28, got 3"),
-        ({"value_bits": 8.5}, "value_bits must be a positive whole number, got 8.5"),
-        ({"solver": "dsg", "samples": 15}, "samples must be at least 16 with disclosure='values'"),
+        ({"disclosure__helper": "bank"}, r"helper must be a party without labels, one of \['shop'"),
+        ({"disclosure__helper": "zoo"}, "helper must be a party without labels"),
+        ({"disclosure__dealer": "bank"}, "dealer must be a party without labels"),
         (
-            {"solver": "dsg", "samples": 16, "features": 64, "steps": 600},
-            "samples must be at least 4800 with disclosure='values', 8 for each step and output",
+            {"disclosure__helper": "shop", "disclosure__dealer": "shop"},
+            "dealer must be another party than the helper",
         ),
-        ({"solver": "dsg", "samples": 201}, "rows must be at least 201 with disclosure='values'"),
-        ({"solver": "dsg", "precondition": True}, "precondition must be False with"),
+        (
+            {"feature_map__bits": 32},
+            "bits of feature_map must be 8 or 16 with disclosure='values', got 32",
+        ),
+        ({"masking": "trees"}, "masking must be 'pads' with disclosure='values', got 'trees'"),
+        ({"disclosure__bits": 16}, "bits must be one of 32, 64, got 16"),
+        ({"disclosure__max_passes": 0}, "max_passes must be a positive whole number or None"),
+        ({"disclosure__value_bits": 3}, "value_bits must be a whole number from 4 to 28, got 3"),
+        (
+            {"disclosure__value_bits": 8.5},
+            "value_bits must be a whole number from 4 to 28, got 8",
+        ),
+        (
+            {"solver": Stochastic(batch_size=15)},
+            "batch_size must be at least 16 with disclosure='values'",
+        ),
+        (
+            {"solver": Stochastic(batch_size=16, block_size=64, n_steps=600)},
+            "batch_size must be at least 4800 with disclosure='values', 8 for each step and output",
+        ),
+        (
+            {"solver": Stochastic(batch_size=201)},
+            "rows must be at least 201 with disclosure='values'",
+        ),
+        ({"solver": Stochastic(precondition=True)}, "precondition must be False with"),
         (
             {"cache_size": 1000},
             "cache_size must be None or at least 76800 bytes with disclosure='values'",
         ),
-        ({"dealer": ""}, "dealer must be named by texts of 1 to"),
-        ({"dealer": 7}, "dealer must be named by texts of 1 to"),
+        ({"disclosure__dealer": ""}, "dealer must be named by texts of 1 to"),
+        ({"disclosure__dealer": 7}, "dealer must be a text or None, got 7"),
     ],
 )
 def test_what_is_refused(settings, said):
@@ -200,7 +217,7 @@ def test_enough_memory_is_enough():
 def test_two_parties_with_a_dealer_that_has_no_columns():
     parties = {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}
     same = {"parties": parties, "scale": "standard", "disclosure": "values"}
-    model = make(**same, dealer="notary").fit(X, Y)
+    model = make(**same, disclosure__dealer="notary").fit(X, Y)
     assert model.settings_.parties == ("bank", "shop", "notary")
     assert model.settings_.assistants() == ("shop", "notary")
     assert set(model.shards_) == {"bank", "shop", "notary"}
@@ -213,7 +230,7 @@ def test_two_parties_with_a_dealer_that_has_no_columns():
 
 
 def test_the_solver_stops_where_the_agreed_passes_end():
-    model = make(disclosure="values", max_passes=3, tol=1e-12)
+    model = make(disclosure="values", disclosure__max_passes=3, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match=r"in 3 iterations; raise max_passes \(which opens"):
         model.fit(X, Y)
     assert model.n_iter_ == 3
@@ -253,8 +270,8 @@ def asked(monkeypatch):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"max_passes": 1000, "max_iter": 1000, "tol": 1e-12},
-        {"solver": "dsg", "samples": 128, "features": 20, "steps": 48},
+        {"disclosure__max_passes": 1000, "max_iter": 1000, "tol": 1e-12},
+        {"solver": Stochastic(batch_size=128, block_size=20, n_steps=48)},
     ],
 )
 def test_gradients_leave_most_about_every_column_open(asked, settings):
@@ -272,7 +289,7 @@ def test_gradients_leave_most_about_every_column_open(asked, settings):
 
 
 def test_a_row_that_a_batch_draws_twice_is_asked_for_once(asked):
-    same = {"solver": "dsg", "samples": 128, "features": 20}
+    same = {"solver": Stochastic(batch_size=128, block_size=20)}
     opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
     batches = [rows for _, _, rows, _ in asked if rows is not None]
     assert batches
@@ -282,13 +299,17 @@ def test_a_row_that_a_batch_draws_twice_is_asked_for_once(asked):
 
 def test_the_helper_counts_what_a_batch_opens():
     with pytest.raises(SecrecyError, match="shop: bank asked for forward pass 2 over a row"):
-        make(disclosure="values", solver="dsg", samples=150, features=4, max_passes=1).fit(X, Y)
+        make(
+            disclosure="values",
+            disclosure__max_passes=1,
+            solver=Stochastic(batch_size=150, block_size=4),
+        ).fit(X, Y)
 
 
 def test_too_many_rows_for_32_bits(monkeypatch):
     monkeypatch.setattr("vertikal.secure.hidden.fixed_point.TABLE_BITS", {32: 12, 64: 16})
     with pytest.raises(RingError, match=r"do not fit into 32 bits; use .*bits=64"):
-        make(disclosure="values", hidden_bits=32).fit(X, Y)
+        make(disclosure="values", disclosure__bits=32).fit(X, Y)
 
 
 def test_blocks_and_spans_of_any_height(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.meshes import connected, every_mesh, network
 from tests.conformance.running import run
 from vertikal.algorithms.kernel_machine import fdskl
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Sealed, Values
 from vertikal.data.tables import Table
 from vertikal.party.party import Labels, Party, digest
 from vertikal.secure.keys import prg
@@ -22,6 +22,7 @@ every_level = pytest.mark.parametrize("disclosure", ["values", "sealed"])
 
 
 def settings_of(disclosure, parties):
+    dealer = "notary" if "notary" in parties else None
     return FdsklSettings(
         parties=parties,
         label_parties=("bank",),
@@ -30,10 +31,9 @@ def settings_of(disclosure, parties):
         alpha=0.01,
         loss="square",
         max_iter=25,
-        max_passes=100,
-        value_bits=28,
-        disclosure=disclosure,
-        dealer="notary" if "notary" in parties else None,
+        disclosure=Sealed(dealer=dealer)
+        if disclosure == "sealed"
+        else Values(dealer=dealer, max_passes=100, value_bits=28),
     )
 
 

@@ -35,7 +35,7 @@ def bank(**policy):
 
 def proposal(algorithm="fdskl", **settings):
     if algorithm == "fdskl":
-        settings = {"disclosure": "values", "n_components": 64, **settings}
+        settings = {"disclosure": {"name": "values", **settings}, "n_components": 64}
     job = convert({"algorithm": algorithm, "settings": settings, "parties": PARTIES}, Job)
     job.check()
     return Proposal("m", job, "lender", 0.0, "v", 1000, "n")

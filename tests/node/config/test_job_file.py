@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.errors import InputError
 from vertikal.node.config.job_file import Job
 
@@ -54,17 +54,17 @@ def test_a_job_names_its_program(folder):
     ("written", "bits", "cache_size"),
     [
         ("", 8, None),
-        ('ring_bits = "auto"', 8, None),
-        ("ring_bits = 16", 16, None),
+        ('feature_map = "fourier"', 8, None),
+        ('feature_map = { name = "fourier", bits = 16 }', 16, None),
         ('feature_map = "landmarks"', 16, None),
-        ('feature_map = "landmarks"\nring_bits = 32', 32, None),
+        ('feature_map = { name = "landmarks", bits = 32 }', 32, None),
         ('cache_size = "2 GB"', 8, 2 * 10**9),
         ("cache_size = 5000", 8, 5000),
     ],
 )
 def test_bits_and_bytes_as_the_estimators_take_them(folder, written, bits, cache_size):
     settings = load(folder, GOOD.replace("n_comp", f"{written}\nn_comp")).algorithm_settings()
-    assert (settings.ring_bits, settings.cache_size) == (bits, cache_size)
+    assert (settings.feature_map.bits, settings.cache_size) == (bits, cache_size)
 
 
 def test_the_digest_is_of_what_all_share(folder):
@@ -84,7 +84,7 @@ def test_a_secret_seed_repeats_a_run(folder):
     [
         ("timeout = 5", "timeout = 0", "timeout must be a positive number"),
         ("timeout = 5", "deadline = 5", "job file 'job.toml'"),
-        ("n_components = 32", "n_components = 'x'", "settings: "),
+        ("n_components = 32", "n_components = 'x'", "n_components must be a positive whole number"),
         ("n_components = 32", "directionz = 3", "settings must be some of .* 'directionz'"),
         ("n_components = 32", "outputs = 3", "settings must be without 'outputs'"),
         ("n_components = 32", "kernel = 'x'", "kernel must be one of"),
@@ -93,7 +93,7 @@ def test_a_secret_seed_repeats_a_run(folder):
             "cache_size = 'much'",
             "cache_size must be a positive number of bytes",
         ),
-        ("n_components = 32", "ring_bits = 'few'", "settings: .*ring_bits"),
+        ("n_components = 32", "feature_map = 'few'", "feature_map must be one of 'fourier', "),
         ('label = "y"', "", "label must be named by one party"),
         ('[parties.shop]\ntable = "shop.csv"', "", "parties must be two at least"),
     ],

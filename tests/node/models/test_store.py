@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.node.shards import shard_of
-from vertikal import ADMMClassifier, AVFKAMClassifier, FDSKLClassifier
+from vertikal import ADMMClassifier, AVFKAMClassifier, FDSKLClassifier, Gaussian, Stochastic
 from vertikal.algorithms.admm.algorithm import ADMM
 from vertikal.algorithms.kernel_machine import algorithm
 from vertikal.algorithms.kernel_machine.algorithm import AVFKAM, FDSKL, Fdskl
@@ -56,11 +56,11 @@ def trained(kind):
     if kind == "fourier":
         return FDSKLClassifier(2, n_components=16, kernel="matern", label_parties=2).fit(X, y)
     if kind == "pairs":
-        return AVFKAMClassifier(2, solver="dsg", label_parties=2, n_components=16, steps=20).fit(
-            X, y
-        )
+        return AVFKAMClassifier(
+            2, solver=Stochastic(n_steps=20), label_parties=2, n_components=16
+        ).fit(X, y)
     if kind == "cosines":
-        return ADMMClassifier(2, kernel="gaussian", n_components=8).fit(X, y)
+        return ADMMClassifier(2, kernel=Gaussian(n_components=8)).fit(X, y)
     return ADMMClassifier(2).fit(X, y)
 
 

@@ -27,7 +27,7 @@ from vertikal.secure.hidden.hidden_features import HiddenFeatures
 from vertikal.solvers import lbfgs
 
 PASSES = 16
-VALUES = f'disclosure = "values"\nvalue_bits = 20\ntol = 1e-12\nmax_passes = {PASSES}'
+VALUES = f'disclosure = {{ name = "values", value_bits = 20, max_passes = {PASSES} }}\ntol = 1e-12'
 SEAL = 'disclosure = "sealed"\n' + SEALED.format("square")
 
 

@@ -22,8 +22,8 @@ from vertikal.party.party import Party
 
 NOTARY = "[parties.notary]"
 LEVELS = {
-    "values": 'disclosure = "values"\nvalue_bits = 20\ndealer = "notary"',
-    "sealed": 'disclosure = "sealed"\ndealer = "notary"\n' + SEALED.format("square"),
+    "values": 'disclosure = { name = "values", value_bits = 20, dealer = "notary" }',
+    "sealed": 'disclosure = { name = "sealed", dealer = "notary" }\n' + SEALED.format("square"),
 }
 
 
@@ -141,7 +141,7 @@ def test_what_is_refused(tmp_path):
         lender = world["lender"]
         for text, said in (
             (good + "rows = 150", "rows of notary must be left out between services"),
-            (good.replace('dealer = "notary"', ""), "table of bank must be named"),
+            (good.replace(', dealer = "notary"', ""), "table of bank must be named"),
             (good + 'table = "people"', "notary offers no table 'people'"),
             (good + 'label = "default"', "dealer must be a party without labels"),
         ):

@@ -26,7 +26,9 @@ pytestmark = pytest.mark.usefixtures("quick_beats")
 
 def endless(root):
     """A job that runs until somebody ends it."""
-    settings = 'disclosure = "open"\nsolver = "dsg"\nsteps = 100000000\nstep_size = 0.001\n'
+    settings = (
+        'disclosure = "open"\nsolver = { name = "dsg", n_steps = 100000000, step_size = 0.001 }\n'
+    )
     write_job(root, directions=16, settings=settings + "cache_size = 100")
 
 

@@ -30,9 +30,7 @@ bandwidth = 2.0
 loss = "square"
 max_iter = 9
 alpha = 0.01
-disclosure = "{disclosure}"
-value_bits = 28
-dealer = "notary"
+disclosure = {{ name = "{disclosure}", dealer = "notary"{more} }}
 [parties.bank]
 table = "bank.csv"
 label = "y"
@@ -57,7 +55,10 @@ def folder(tmp_path):
 
 
 def job_of(folder, disclosure="sealed", algorithm="fdskl"):
-    (folder / "job.toml").write_text(JOB.format(disclosure=disclosure, algorithm=algorithm))
+    more = ", value_bits = 28" if disclosure == "values" else ""
+    (folder / "job.toml").write_text(
+        JOB.format(disclosure=disclosure, more=more, algorithm=algorithm)
+    )
     return Job.load(folder / "job.toml")
 
 

@@ -47,7 +47,7 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
         return Exposure(
             # As hidden phases do, it opens predictions of the training rows, round by round.
             level="values",
-            components=settings.n_components if settings.kernel else 0,
+            components=settings.kernel.n_components if settings.kernel else 0,
             private=settings.privacy is not None,
         )
 
@@ -62,7 +62,7 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
         )
 
     def cost(self, settings: AdmmSettings, rows: int, columns: int) -> Cost:
-        width = settings.n_components if settings.kernel else columns
+        width = settings.kernel.n_components if settings.kernel else columns
         rounds = min(settings.most_rounds, _ROUNDS)
         each = rounds * rows * settings.outputs * 8
         sent = {name: each for name in settings.parties}

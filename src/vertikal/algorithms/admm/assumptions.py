@@ -55,7 +55,7 @@ def assumptions(
         return held
     spectrum = np.linalg.eigvalsh(design.gram())
     smallest, largest = float(max(spectrum[0], 0.0)), float(spectrum[-1])
-    ridge = penalty if settings.regulariser == "l2" else 0.0
+    ridge = penalty if settings.l1_ratio == 0 else 0.0
     modulus = settings.proximity * rho * smallest + ridge
     return held | {
         "full column rank": smallest > _RANK * largest,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from vertikal.algorithms.admm.settings import AdmmSettings
+from vertikal.algorithms.admm.settings import AdmmSettings, Gaussian
 from vertikal.data.scaling import Scaling, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -85,14 +85,14 @@ def learn_features(party: Party, settings: AdmmSettings, weights: Array | None) 
         scaling = Scaling(centre.tolist(), scaling.factor)
     bandwidth = 0.0
     if settings.kernel is not None:
-        bandwidth = _own_bandwidth(party.table, settings, scaling)
+        bandwidth = _own_bandwidth(party.table, settings.kernel, settings.seed, scaling)
     return Features(
         scaling,
         settings.fit_intercept and party.leads,
         settings.privacy is not None,
-        settings.kernel,
+        None if settings.kernel is None else "gaussian",
         bandwidth,
-        settings.n_components if settings.kernel else 0,
+        0 if settings.kernel is None else settings.kernel.n_components,
         party.secret("admm features"),
     )
 
@@ -123,10 +123,10 @@ def _lengths(values: Any) -> Array:
     return np.asarray(np.sqrt(np.asarray(squares.sum(axis=1)).ravel()))
 
 
-def _own_bandwidth(table: Table, settings: AdmmSettings, scaling: Scaling) -> float:
-    if settings.bandwidth != "median":
-        return float(settings.bandwidth)
-    kernel = kernel_named(settings.kernel)
-    pairs = sample_pairs(table.rows, settings.seed)
+def _own_bandwidth(table: Table, chosen: Gaussian, seed: int, scaling: Scaling) -> float:
+    if chosen.bandwidth != "median":
+        return chosen.bandwidth
+    kernel = kernel_named("gaussian")
+    pairs = sample_pairs(table.rows, seed)
     distances = pair_distances(kernel, table.block, scaling.arrays()[1], pairs)
     return kernel.typical_bandwidth(weighted_median(distances, np.ones(len(pairs))))

@@ -153,7 +153,7 @@ def _rounds(
     The x-step is ADMM eq. (6). With noise it is ADMM eq. (16): ``own`` is then the perturbed
     contribution, which everybody may know, so that targets depend on earlier releases only.
     """
-    regulariser = Regulariser.named(settings.regulariser, terms.penalty, settings.l1_ratio)
+    regulariser = Regulariser(terms.penalty, settings.l1_ratio)
     curvature = settings.proximity * terms.rho
     bound = settings.privacy.bound if settings.privacy else None
     solver = (

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from vertikal.data.scaling import Scaling, learn_scaling
+from vertikal.data.scaling import Scale, Scaling, learn_scaling
 from vertikal.errors import InputError, MeshError, RingError
+from vertikal.parameters import Parameters
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.records import convert
@@ -61,18 +62,21 @@ SUPPORT = Disclosure(
 )
 
 
-class GramSettings(msgspec.Struct, frozen=True, kw_only=True):
+class GramSettings(Parameters, frozen=True, kw_only=True):
     """Settings that all parties of a SecGram job agree on."""
 
     parties: tuple[str, ...]
     label_parties: tuple[str, ...]
-    ring_bits: int | Literal["auto"] = "auto"
-    scale: str | None = None
+    ring_bits: Literal["auto", 16, 32, 64] = "auto"
+    scale: Scale | None = None
     binary: bool = False
 
     def __post_init__(self) -> None:
-        if self.ring_bits != "auto" and self.ring_bits not in RINGS:
-            raise InputError.of("ring_bits", f"'auto' or one of {RINGS}", self.ring_bits)
+        super().__post_init__()
+        if len(self.label_parties) != 1:
+            raise InputError.of(
+                "label_parties", "one party, which learns the kernel", list(self.label_parties)
+            )
 
 
 class FixedPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -11,7 +10,6 @@ import numpy.typing as npt
 
 from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
 from vertikal.algorithms.kernel_machine import avfkam, fdskl
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
@@ -23,7 +21,13 @@ from vertikal.algorithms.kernel_machine.sealed_residuals import (
     ResidualMap,
     SquareResiduals,
 )
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import (
+    AvfkamSettings,
+    FdsklSettings,
+    Landmarks,
+    Stochastic,
+    Values,
+)
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import ROWS
@@ -33,7 +37,6 @@ from vertikal.algorithms.kernel_machine.values import (
     hidden_block,
     message_blocks,
 )
-from vertikal.algorithms.kernel_machine.written_settings import plainly
 from vertikal.errors import InputError
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
@@ -61,23 +64,22 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
     def predict(self, party: Party, shard: Shard) -> Array | None:
         return fdskl.predict(party, shard)
 
-    def spell_out(self, written: Mapping[str, Any]) -> Mapping[str, Any]:
-        return plainly(written)
-
     def exposure(self, settings: SettingsT) -> Exposure:
         opened = []
-        if settings.disclosure == "values":
+        if isinstance(settings.disclosure, Values):
+            bits = settings.disclosure.value_bits
             for label_party, width in settings.widths().items():
                 passes = settings.passes(label_party)
                 # As many values as it owns directions would tell it the features.
                 safe = max(1, width // 4)
-                opened.append(OpenedValues(label_party, passes, safe, settings.value_bits))
-        shared = settings.directions != "private"
+                opened.append(OpenedValues(label_party, passes, safe, bits))
         return Exposure(
-            level=settings.disclosure,
+            level=settings.level,
             components=settings.n_components,
             opened=tuple(opened),
-            experiments=("shared directions are for experiments only",) if shared else (),
+            experiments=("shared directions are for experiments only",)
+            if settings.shares_directions
+            else (),
         )
 
     def messages(self, settings: SettingsT) -> list[Disclosure]:
@@ -97,7 +99,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             found += [PARTIAL, PRODUCTS]
         if settings.asynchronous:
             found.append(STEPS)
-        elif settings.solver == "dsg" and len(settings.label_parties) > 1:
+        elif settings.solver != "exact" and len(settings.label_parties) > 1:
             found.append(ROWS)
         return found
 
@@ -109,18 +111,21 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
         cells = rows * settings.n_components
-        word = settings.hidden_bits // 8
         label_parties = settings.label_parties
-        passes = _EXACT_PASSES if settings.solver == "exact" else 2 * (settings.steps or _STEPS)
+        passes = _EXACT_PASSES
+        if isinstance(settings.solver, Stochastic):
+            passes = 2 * (settings.solver.n_steps or _STEPS)
+        phase_bits = settings.feature_map.bits
         sent = {}
         for name in settings.parties:
             own = settings.widths().get(name, 0) * rows
-            sent[name] = (cells - own) * settings.ring_bits // 8
+            sent[name] = (cells - own) * phase_bits // 8
         memory = {name: rows * (columns + 16) * 8 for name in settings.parties}
         for name in label_parties:
-            memory[name] += settings.widths()[name] * rows * settings.ring_bits // 8
+            memory[name] += settings.widths()[name] * rows * phase_bits // 8
         if settings.hides:
             helper, dealer = settings.assistants()
+            word = settings.hidden.bits // 8
             for name in label_parties:
                 sent[name] += cells // len(label_parties)
             sent[helper] += cells * (1 + word)
@@ -137,7 +142,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
     def known_answers(self, shard: Shard, rows: Array) -> Array:
         """Project rows on the party's own directions, or measure them from its own landmarks."""
         centre, factor = shard.scaling.arrays()
-        if shard.settings.feature_map == "landmarks":
+        if isinstance(shard.settings.feature_map, Landmarks):
             scaled = (rows - centre) * factor
             return np.hstack(
                 [
@@ -157,7 +162,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         return replace(shard, training=replace(shard.training, moments=moments))
 
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
-        return settings.asynchronous and settings.allow_missing
+        return settings.asynchronous and settings.stochastic.allow_missing
 
     def dealer(self, settings: SettingsT) -> Dealer | None:
         if not settings.hides:
@@ -167,9 +172,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def prepared_roles(self, settings: SettingsT) -> Roles:
         if not settings.hides:
-            raise InputError.of(
-                "disclosure", "'values' or 'sealed' for a dealer", settings.disclosure
-            )
+            raise InputError.of("disclosure", "'values' or 'sealed' for a dealer", settings.level)
         if len(settings.label_parties) > 1:
             raise InputError.of(
                 "label_parties", "one where a dealer prepares", list(settings.label_parties)
@@ -184,7 +187,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         of the features, which is nearly everything: products are dealt for as they are asked for.
         """
         (label_party,) = settings.label_parties
-        width, dtype = settings.n_components, Ring(settings.ring_bits).dtype
+        width, dtype = settings.n_components, Ring(settings.feature_map.bits).dtype
         if not settings.seals:
             hidden = dealing.hidden(hidden_block(settings, label_party, rows, training=True))
             for block in message_blocks(slice(0, rows), width):

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
 from vertikal.algorithms.kernel_machine.features import begin_shard, learn_on_features
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule
 from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
@@ -184,7 +184,7 @@ class PairUpdate(UpdateRule):
     def __init__(self, settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> None:
         # A pair moves along φ(x⁺) − φ(x⁻), whose square is up to twice that of one feature vector.
         self.curvature_bound = 2 * loss.curvature_bound
-        self._pairs = settings.samples
+        self._pairs = settings.stochastic.batch_size
         self._loss = loss
         used, positive = labels.weights > 0, labels.targets[:, 0] > 0
         self._ups = np.flatnonzero(positive & used)

@@ -46,8 +46,8 @@ def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     bits = np.zeros(width, np.uint32)
     if shard.columns:
         bits = uniform_elements(seeds["offsets"], (width,), np.uint32)
-        bits >>= np.uint32(32 - settings.ring_bits)
-    offsets = bits.astype(Ring(settings.ring_bits).dtype)
+        bits >>= np.uint32(32 - settings.feature_map.bits)
+    offsets = bits.astype(Ring(settings.feature_map.bits).dtype)
     return DrawnDirections(np.asarray(omega * factor[:, None]), offsets, centre)
 
 
@@ -58,12 +58,11 @@ def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:
     kernel are common to all parties.
     """
     public = public_key(shard.settings)
-    private = shard.settings.directions == "private"
     return {
         "offsets": derive_key(shard.seed, "offsets", label_party),
-        "directions": derive_key(shard.seed, "directions", label_party)
-        if private
-        else derive_key(public, "directions", label_party, shard.party),
+        "directions": derive_key(public, "directions", label_party, shard.party)
+        if shard.settings.shares_directions
+        else derive_key(shard.seed, "directions", label_party),
         "scalars": derive_key(public, "scalars", label_party),
     }
 

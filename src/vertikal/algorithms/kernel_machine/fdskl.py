@@ -77,7 +77,7 @@ def predict(party: Party, shard: Shard) -> Array | None:
     group = tuple(name for name in shard.settings.label_parties if name not in missing)
     sums = LabelSums(party, group)
     with party.clock.stage("predict", rows):
-        ours = PREDICTIONS[shard.settings.disclosure]
+        ours = PREDICTIONS[shard.settings.level]
         for where, partial in ours(party, shard):
             total = sums.to(group[0], partial)
             if total is not None:
@@ -193,7 +193,7 @@ class RowUpdate(UpdateRule):
 
     def __init__(self, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:
         self.curvature_bound = loss.curvature_bound
-        self._samples = settings.samples
+        self._samples = settings.stochastic.batch_size
         self._labels = labels
         self._loss = loss
 

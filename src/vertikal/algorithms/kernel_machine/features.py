@@ -15,7 +15,7 @@ from scipy import sparse
 
 from vertikal.algorithms.kernel_machine.bandwidth import agree_on_bandwidth
 from vertikal.algorithms.kernel_machine.phases import PhasePass
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.values import HiddenPass
 from vertikal.data.scaling import learn_scaling
@@ -65,7 +65,7 @@ def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
             with party.clock.stage("serve"):
                 phases.serve()
         return shard
-    if settings.asynchronous and settings.allow_missing:
+    if settings.asynchronous and settings.stochastic.allow_missing:
         party.save_shard(shard)
     with party.clock.stage("solve"):
         shard = learn(shard, operator, party.labels)
@@ -79,7 +79,7 @@ def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
 def keep_landmarks(party: Party, shard: Shard) -> Shard:
     """Add this party's own, scaled coordinates of the landmarks to its shard, if there are any."""
     settings = shard.settings
-    if settings.feature_map != "landmarks":
+    if not isinstance(settings.feature_map, Landmarks):
         return shard
     centre, factor = shard.scaling.arrays()
     kept = {}
@@ -100,12 +100,12 @@ def whiten(party: Party, shard: Shard) -> Whitening | None:
     label parties each block approximates the whole kernel, and its features carry its share of it.
     """
     settings = shard.settings
-    if settings.feature_map != "landmarks":
+    if not isinstance(settings.feature_map, Landmarks):
         return None
     factor = None
     rows = landmark_rows(party.table.rows, settings.widths(), settings.seed)
-    fine = replace(shard, settings=msgspec.structs.replace(settings, ring_bits=32))
-    phases = PhasePass(party, fine)
+    finer = msgspec.structs.replace(settings, feature_map=Landmarks(bits=32))
+    phases = PhasePass(party, replace(shard, settings=finer))
     for label_party, chosen in rows.items():
         mine = party.name == label_party
         kernel = np.empty((len(chosen), len(chosen)) if mine else (0, 0))
@@ -114,6 +114,6 @@ def whiten(party: Party, shard: Shard) -> Whitening | None:
                 kernel[where] = phases.own.decode(total, np.float64)
         if mine:
             factor = whitening(
-                kernel, len(chosen) / settings.n_components, FLOOR[settings.ring_bits]
+                kernel, len(chosen) / settings.n_components, FLOOR[settings.feature_map.bits]
             )
     return factor

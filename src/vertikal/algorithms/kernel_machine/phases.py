@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.directions import DrawnDirections, draw_directions
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.errors import MeshError
@@ -41,10 +41,10 @@ RESUMED = Disclosure(
 
 def phases_of(settings: FdsklSettings) -> Disclosure:
     """Describe what the summed phases tell the label party that owns the directions."""
-    if settings.feature_map == "landmarks":
+    if isinstance(settings.feature_map, Landmarks):
         return distances_of(settings)
     learns = "the label party that owns the directions holds these sums in the open: "
-    if settings.directions == "shared":
+    if settings.shares_directions:
         learns += (
             "directions are shared, so it can solve for all differences between rows of the "
             "other parties' columns"
@@ -94,12 +94,12 @@ class PhasePass:
         settings = shard.settings
         self._blocks = {
             label_party: _landmark_block(shard, label_party)
-            if settings.feature_map == "landmarks"
+            if isinstance(settings.feature_map, Landmarks)
             else direction_block(shard, draw_directions(shard, label_party))
             for label_party in settings.widths()
         }
         self._disclosure = phases_of(settings)
-        widest = max(settings.widths().values()) * settings.ring_bits // 8
+        widest = max(settings.widths().values()) * settings.feature_map.bits // 8
         self.height = int(np.clip(BLOCK_BYTES // widest, 16, 8192))
 
     @property
@@ -229,7 +229,7 @@ def _landmark_block(shard: Shard, label_party: str) -> DirectionBlock:
     settings = shard.settings
     centre, factor = shard.scaling.arrays()
     feature_map = LandmarkMap(
-        Ring(settings.ring_bits),
+        Ring(settings.feature_map.bits),
         shard.landmarks[label_party],
         shard.bandwidth,
         len(settings.parties),
@@ -243,7 +243,7 @@ def direction_block(shard: Shard, drawn: DrawnDirections) -> DirectionBlock:
     """Make this party's part of one block, ready to compute phases."""
     settings = shard.settings
     feature_map = FourierMap(
-        Ring(settings.ring_bits),
+        Ring(settings.feature_map.bits),
         drawn.directions,
         drawn.offsets,
         settings.n_components,

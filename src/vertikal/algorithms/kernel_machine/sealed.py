@@ -120,7 +120,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
         agreed = SealedBlock(
             span.stop - span.start,
             settings.n_components,
-            settings.ring_bits,
+            settings.feature_map.bits,
             settings.outputs,
             forward=1,
             reveals=True,
@@ -189,7 +189,7 @@ def training_block(
     return SealedBlock(
         rows,
         settings.n_components,
-        settings.ring_bits,
+        settings.feature_map.bits,
         settings.outputs,
         forward=steps.iterations,
         adjoint=steps.iterations,

@@ -1,117 +1,142 @@
-"""What all parties of an FDSKL job agree on, checked before anything runs.
+"""Parameters of FDSKL and AVFKAM: the table of names, types, bounds and defaults, and their rules.
 
-The settings are public: their digest is compared in the first message between any two parties.
+Estimators and job files build these records alike. The settings are public: their digest is
+compared in the first message between any two parties.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from vertikal.algorithms.algorithm import JobSettings
+from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
 from vertikal.kernels.spectral import kernel_named
+from vertikal.losses.pairwise import pair_loss_named
 from vertikal.losses.pointwise import loss_named
+from vertikal.parameters import Count, Parameters, Positive
 
-SOLVERS = ("exact", "dsg")
-FEATURE_MAPS = ("fourier", "landmarks")
-DISCLOSURES = ("open", "values", "sealed")
-HIDDEN_BITS = (32, 64)
-HIDDEN_RING_BITS = (8, 16)
-COARSE_TOLERANCE = 1e-2
-NOISY_TOLERANCE = 7e-3
-PRECISE_VALUE_BITS = 12
 FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28
-FEWEST_SAMPLES = 16
+HIDDEN_PHASE_BITS = (8, 16)
+SEALED_WORD_BITS = 64
+COARSE_TOLERANCE = 1e-2
+"""Gradients are good to about this where features are hidden in words of 32 bits."""
+NOISY_TOLERANCE = 7e-3
+PRECISE_VALUE_BITS = 12
+FEWEST_IN_BATCH = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
-SAMPLES_PER_USE = 8
-"""Twice what `secure.openings` asks for: a batch may draw rows twice."""
+BATCH_ROWS_PER_USE = 8
+"""Twice what `secure.hidden.openings` asks for: a batch may draw rows twice."""
 GRADIENTS_PER_ROW = 0.2
-DIRECTIONS = ("private", "shared")
-SCHEDULES = ("sync", "async")
-RING_BITS = (8, 16, 32)
-LANDMARK_BITS = (16, 32)
-SCALES = (None, "standard", "minmax", "max")
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+MOST_BYTES = 2**63 - 1
 
 
-class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="program", tag="fdskl"):
-    """FDSKL's parameters, by the names that the estimators use."""
+class Stochastic(Parameters, frozen=True, kw_only=True, tag_field="name", tag="dsg"):
+    """Options of ``solver="dsg"``, the papers' doubly (for pairs triply) stochastic gradient.
 
-    parties: tuple[str, ...]
-    label_parties: tuple[str, ...]
-    kernel: str = "gaussian"
-    bandwidth: float | Literal["median", "mean"] = "median"
-    n_components: int = 2048
-    alpha: float | Literal["auto"] = "auto"
-    loss: str = "logistic"
-    solver: str = "exact"
-    step_size: float | Literal["auto"] = "auto"
-    steps: int | None = None
-    samples: int = 64
-    features: int = 64
+    ``step_size`` is γ. ``n_steps`` counts the steps of all label parties together; None is as many
+    as use each direction once. A step takes ``batch_size`` rows (AVFKAM: pairs of rows) and
+    ``block_size`` directions; 1 and 1 are the papers' rule. ``precondition`` divides a block's
+    update by its covariance.
+
+    With several label parties ``schedule`` lets them step in turn ("sync") or without waiting for
+    one another ("async"); "auto" is "sync" for FDSKL and "async" for AVFKAM. Then ``max_staleness``
+    is τ, how many updates of the others may lie between a party's reading of f and its next one,
+    and ``allow_missing`` lets the others finish without a label party that vanishes.
+    """
+
+    step_size: Positive | Literal["auto"] = "auto"
+    n_steps: Count | None = None
+    batch_size: Count = 64
+    block_size: Count = 64
     precondition: bool = False
-    feature_map: str = "fourier"
-    disclosure: str = "open"
+    schedule: Literal["auto", "sync", "async"] = "auto"
+    max_staleness: Count = 256
+    allow_missing: bool = False
+
+
+class Fourier(Parameters, frozen=True, kw_only=True, tag_field="name", tag="fourier"):
+    """Options of ``feature_map="fourier"``, random Fourier features.
+
+    ``bits`` are those of a phase. ``directions="shared"`` is the papers' way, with which a label
+    party can undo the others' columns; it is here to reproduce them.
+    """
+
+    bits: Literal[8, 16, 32] = 8
+    directions: Literal["private", "shared"] = "private"
+
+
+class Landmarks(Parameters, frozen=True, kw_only=True, tag_field="name", tag="landmarks"):
+    """Options of ``feature_map="landmarks"``, Nyström's method on training rows as landmarks.
+
+    ``bits`` are those of a distance.
+    """
+
+    bits: Literal[16, 32] = 16
+
+
+class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="values"):
+    """Options of ``disclosure="values"``: nobody sees a feature, the label party sees f.
+
+    ``helper`` and ``dealer`` are two parties without labels, by default the first and the last of
+    them; an estimator's dealer may be nobody's party, and then takes part without columns. ``bits``
+    are those of the words in which features are shared: 32 costs half and rounds f to about two
+    decimals. ``max_passes`` bounds how often f of any training row is opened; None is a quarter of
+    the directions. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's
+    noise, which cancels over the rows.
+    """
+
     helper: str | None = None
     dealer: str | None = None
-    hidden_bits: int = 64
-    max_passes: int | None = None
-    value_bits: int = 6
-    scale: str | None = None
-    ring_bits: int = 8
-    directions: str = "private"
-    schedule: str = "sync"
-    max_staleness: int = 256
-    allow_missing: bool = False
-    cache_size: int | None = None
-    tol: float = 1e-3
-    max_iter: int = 200
-    outputs: int = 1
-    regression: bool = False
-    seed: int = 0
+    bits: Literal[32, 64] = 64
+    max_passes: Count | None = None
+    value_bits: Annotated[int, msgspec.Meta(ge=FEWEST_VALUE_BITS, le=MOST_VALUE_BITS)] = 6
+
+
+class Sealed(Parameters, frozen=True, kw_only=True, tag_field="name", tag="sealed"):
+    """Options of ``disclosure="sealed"``, which opens nothing but predictions; as in `Values`."""
+
+    helper: str | None = None
+    dealer: str | None = None
+
+    bits: ClassVar[int] = SEALED_WORD_BITS
+
+
+class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program", tag="fdskl"):
+    """FDSKL's parameters; `FDSKLClassifier` describes each.
+
+    ``alpha`` is λ of (1/n) Σ L + λ/2 ‖f‖²; "auto" is 0.1/n.
+    """
+
+    kernel: str = "gaussian"
+    bandwidth: Positive | Literal["median", "mean"] = "median"
+    n_components: Count = 2048
+    alpha: Positive | Literal["auto"] = "auto"
+    loss: str = "logistic"
+    solver: Literal["exact"] | Stochastic = "exact"
+    feature_map: Fourier | Landmarks = Fourier()
+    disclosure: Literal["open"] | Values | Sealed = "open"
+    scale: Scale | None = None
+    cache_size: Count | None = None
+    tol: Positive = 1e-3
+    max_iter: Count = 200
+
+    own_schedule: ClassVar[Literal["sync", "async"]] = "sync"
+    """The schedule that "auto" means."""
 
     def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "cache_size", parse_bytes(self.cache_size))
+        super().__post_init__()
         kernel_named(self.kernel)
         self._check_loss()
-        for name, value, allowed in (
-            ("solver", self.solver, SOLVERS),
-            ("feature_map", self.feature_map, FEATURE_MAPS),
-            ("disclosure", self.disclosure, DISCLOSURES),
-            ("directions", self.directions, DIRECTIONS),
-            ("schedule", self.schedule, SCHEDULES),
-            ("ring_bits", self.ring_bits, RING_BITS),
-            ("scale", self.scale, SCALES),
-            ("hidden_bits", self.hidden_bits, HIDDEN_BITS),
-        ):
-            _one_of(name, value, allowed)
-        if self.bandwidth != "mean":
-            words = "a positive number, 'median' or 'mean'"
-            _number("bandwidth", self.bandwidth, words, _positive, "median")
-        _number("alpha", self.alpha, "a positive number or 'auto' (0.1 / rows)", _positive, "auto")
-        _number("step_size", self.step_size, "a positive number or 'auto'", _positive, "auto")
-        _number("tol", self.tol, "a positive number", _positive)
-        for name, count in (
-            ("n_components", self.n_components),
-            ("samples", self.samples),
-            ("features", self.features),
-            ("max_iter", self.max_iter),
-            ("max_staleness", self.max_staleness),
-        ):
-            _whole(name, count)
-        if self.steps is not None:
-            _whole("steps", self.steps, " or None (each direction once)")
-        if self.cache_size is not None:
-            _whole("cache_size", self.cache_size, " of bytes, or None for no limit")
-        if self.feature_map == "landmarks":
-            if self.kernel != "gaussian":
-                raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
-            if self.ring_bits not in LANDMARK_BITS:
-                raise InputError.of(
-                    "ring_bits", f"one of {LANDMARK_BITS} for landmarks", self.ring_bits
-                )
+        if isinstance(self.feature_map, Landmarks) and self.kernel != "gaussian":
+            raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
         if self.n_components < len(self.label_parties):
             raise InputError.of(
                 "n_components",
@@ -119,22 +144,14 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
                 self.n_components,
             )
         if (
-            self.solver == "dsg"
-            and self.step_size != "auto"
+            isinstance(self.solver, Stochastic)
+            and self.solver.step_size != "auto"
             and self.alpha != "auto"
-            and self.step_size * self.alpha >= 1
+            and self.solver.step_size * self.alpha >= 1
         ):
             raise InputError.of(
-                "step_size", f"below 1 / alpha = {1 / self.alpha:g}", self.step_size
+                "step_size", f"below 1 / alpha = {1 / self.alpha:g}", self.solver.step_size
             )
-
-        _whole("value_bits", self.value_bits)
-        if not FEWEST_VALUE_BITS <= self.value_bits <= MOST_VALUE_BITS:
-            raise InputError.of(
-                "value_bits", f"from {FEWEST_VALUE_BITS} to {MOST_VALUE_BITS}", self.value_bits
-            )
-        if self.max_passes is not None:
-            _whole("max_passes", self.max_passes, " or None (a quarter of the directions)")
         if self.hides:
             self._check_hidden()
         if self.asynchronous:
@@ -144,65 +161,103 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         loss_named(self.loss, regression=self.regression)
 
     @property
+    def stochastic(self) -> Stochastic:
+        """Options of the stochastic solver, where that is the solver."""
+        assert isinstance(self.solver, Stochastic)
+        return self.solver
+
+    @property
+    def hidden(self) -> Values | Sealed:
+        """Options of the level, where features are hidden."""
+        assert isinstance(self.disclosure, Values | Sealed)
+        return self.disclosure
+
+    @property
+    def values(self) -> Values:
+        """Options of ``disclosure="values"``, where that is the level."""
+        assert isinstance(self.disclosure, Values)
+        return self.disclosure
+
+    @property
+    def shares_directions(self) -> bool:
+        """True if all parties draw directions from a public seed, as in the papers."""
+        return isinstance(self.feature_map, Fourier) and self.feature_map.directions == "shared"
+
+    @property
+    def level(self) -> Literal["open", "values", "sealed"]:
+        """The level of disclosure, by name."""
+        if isinstance(self.disclosure, Values | Sealed):
+            return "values" if isinstance(self.disclosure, Values) else "sealed"
+        return "open"
+
+    @property
+    def hides(self) -> bool:
+        """True if nobody sees a feature."""
+        return self.level != "open"
+
+    @property
+    def seals(self) -> bool:
+        """True if nothing is opened but predictions."""
+        return self.level == "sealed"
+
+    @property
+    def schedule(self) -> Literal["sync", "async"]:
+        """The schedule of the stochastic solver."""
+        given = self.stochastic.schedule
+        return self.own_schedule if given == "auto" else given
+
+    @property
     def asynchronous(self) -> bool:
-        """Whether label parties update without waiting for one another."""
-        return self.solver == "dsg" and self.schedule == "async" and len(self.label_parties) > 1
+        """True if label parties update without waiting for one another."""
+        stochastic = isinstance(self.solver, Stochastic)
+        return stochastic and len(self.label_parties) > 1 and self.schedule == "async"
 
     def _check_asynchronous(self) -> None:
         if self.hides:
             raise InputError.of(
                 "schedule",
-                f"'sync' with disclosure={self.disclosure!r} (its parties work in step)",
+                f"'sync' with disclosure={self.level!r} (its parties work in step)",
                 self.schedule,
             )
         others = len(self.label_parties) - 1
-        if self.max_staleness < others:
+        if self.stochastic.max_staleness < others:
             raise InputError.of(
                 "max_staleness",
                 f"at least {others}, one update of each other label party",
-                self.max_staleness,
+                self.stochastic.max_staleness,
             )
-
-    @property
-    def hides(self) -> bool:
-        """Whether nobody sees a feature."""
-        return self.disclosure != "open"
-
-    @property
-    def seals(self) -> bool:
-        """Whether nothing is opened but predictions."""
-        return self.disclosure == "sealed"
 
     def _check_hidden(self) -> None:
-        level = f"with disclosure={self.disclosure!r}"
-        if self.feature_map != "fourier":
-            raise InputError.of("feature_map", f"'fourier' {level}", self.feature_map)
-        if self.ring_bits not in HIDDEN_RING_BITS:
-            raise InputError.of("ring_bits", f"8 or 16 {level}", self.ring_bits)
-        needed = max(FEWEST_SAMPLES, SAMPLES_PER_USE * self._uses() * self.outputs)
-        if self.solver == "dsg" and self.samples < needed:
-            raise InputError.of(
-                "samples",
-                f"at least {needed} {level}, {SAMPLES_PER_USE} for each step and output on the "
-                "same directions: gradients of few rows show their features",
-                self.samples,
-            )
-        if self.solver == "dsg" and self.precondition:
-            raise InputError.of(
-                "precondition", f"False {level}: a block's covariance is not opened", True
-            )
+        level = f"with disclosure={self.level!r}"
+        if isinstance(self.feature_map, Landmarks):
+            raise InputError.of("feature_map", f"'fourier' {level}", "landmarks")
+        if self.feature_map.bits not in HIDDEN_PHASE_BITS:
+            raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
+        if isinstance(self.solver, Stochastic):
+            self._check_hidden_batches(self.solver, level)
         if self.seals:
             self._check_sealed(level)
         self.assistants()
 
+    def _check_hidden_batches(self, solver: Stochastic, level: str) -> None:
+        needed = max(FEWEST_IN_BATCH, BATCH_ROWS_PER_USE * self._uses(solver) * self.outputs)
+        if solver.batch_size < needed:
+            raise InputError.of(
+                "batch_size",
+                f"at least {needed} {level}, {BATCH_ROWS_PER_USE} for each step and output on the "
+                "same directions: gradients of few rows show their features",
+                solver.batch_size,
+            )
+        if solver.precondition:
+            raise InputError.of(
+                "precondition", f"False {level}: a block's covariance is not opened", True
+            )
+
     def _check_sealed(self, level: str) -> None:
-        for name, value, allowed in (
-            ("loss", self.loss, "square"),
-            ("solver", self.solver, "exact"),
-            ("hidden_bits", self.hidden_bits, 64),
-        ):
-            if value != allowed:
-                raise InputError.of(name, f"{allowed!r} {level}", value)
+        if self.loss != "square":
+            raise InputError.of("loss", f"'square' {level}", self.loss)
+        if self.solver != "exact":
+            raise InputError.of("solver", f"'exact' {level}", "dsg")
         if self.bandwidth == "median":
             raise InputError.of(
                 "bandwidth",
@@ -218,34 +273,35 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
 
     def assistants(self) -> tuple[str, str]:
         """Helper and dealer: those named, or the first and the last feature party."""
+        helper, dealer = self.hidden.helper, self.hidden.dealer
         free = [name for name in self.parties if name not in self.label_parties]
-        for role, name in (("helper", self.helper), ("dealer", self.dealer)):
+        for role, name in (("helper", helper), ("dealer", dealer)):
             if name is not None and name not in free:
                 raise InputError.of(role, f"a party without labels, one of {free}", name)
-        left = [name for name in free if name not in (self.helper, self.dealer)]
-        if self.helper is not None and self.helper == self.dealer:
-            raise InputError.of("dealer", f"another party than the helper {self.helper!r}", "it")
-        missing = [self.helper, self.dealer].count(None)
+        left = [name for name in free if name not in (helper, dealer)]
+        if helper is not None and helper == dealer:
+            raise InputError.of("dealer", f"another party than the helper {helper!r}", "it")
+        missing = [helper, dealer].count(None)
         if len(left) < missing:
             raise InputError(
-                f"disclosure={self.disclosure!r} needs two parties without labels, a helper and a "
-                f"dealer, got {free}; name a dealer that has no columns, such as dealer='notary', "
-                "or use disclosure='open'"
+                f"disclosure={self.level!r} needs two parties without labels, a helper and a "
+                f"dealer, got {free}; name a dealer that has no columns, such as "
+                f"{type(self.hidden).__name__}(dealer='notary'), or use disclosure='open'"
             )
-        helper = self.helper if self.helper is not None else left.pop(0)
-        return helper, self.dealer if self.dealer is not None else left.pop()
+        return helper or left.pop(0), dealer or left.pop()
 
     def passes(self, owner: str) -> int:
         """How often the predictions of a training row may be opened to ``owner``.
 
         As many as it owns directions would tell it the features, hence a quarter by default.
         """
-        return self.max_passes or max(1, self.widths()[owner] // 4)
+        given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
+        return given or max(1, self.widths()[owner] // 4)
 
-    def _uses(self) -> int:
+    def _uses(self, solver: Stochastic) -> int:
         """How many steps of the stochastic solver are about the same directions."""
-        blocks = sum(-(-width // self.features) for width in self.widths().values())
-        return 1 if self.steps is None else -(-self.steps // blocks)
+        blocks = sum(-(-width // solver.block_size) for width in self.widths().values())
+        return 1 if solver.n_steps is None else -(-solver.n_steps // blocks)
 
     def iterations(self, rows: int) -> int:
         """How far the exact solver may go: as told, and within what the helper opens.
@@ -260,74 +316,108 @@ class FdsklSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="progra
         return max(1, min(self.max_iter, fewest // self.outputs, gradients - 1))
 
     def stopping(self) -> float:
-        """The exact solver's tolerance; hidden in 32 bits, gradients are good to about 1 %.
+        """The exact solver's tolerance; with hidden features no finer than their precision.
 
         With noisy values the last digits only cost passes, each of which opens more.
         """
-        if self.hides and self.hidden_bits == 32:
-            return max(self.tol, COARSE_TOLERANCE)
-        if self.disclosure == "values" and self.value_bits < PRECISE_VALUE_BITS:
-            return max(self.tol, NOISY_TOLERANCE)
+        if isinstance(self.disclosure, Values):
+            if self.disclosure.bits == 32:
+                return max(self.tol, COARSE_TOLERANCE)
+            if self.disclosure.value_bits < PRECISE_VALUE_BITS:
+                return max(self.tol, NOISY_TOLERANCE)
         return self.tol
 
     def widths(self) -> dict[str, int]:
-        """How many directions each label party owns: D cut as evenly as possible."""
+        """Directions by label party: D cut as evenly as possible."""
         share, rest = divmod(self.n_components, len(self.label_parties))
         return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
 
     def cached_rows(self, rows: int) -> int:
-        """Rows whose phases (hidden: masked halves) a label party can keep: ``cache_size``."""
+        """Rows whose phases (hidden: masked halves) a label party keeps within ``cache_size``."""
         if self.cache_size is None:
             return rows
         # Landmark features are kept as single-precision kernel values, phases as they came.
-        bits = 32 if self.feature_map == "landmarks" else self.ring_bits
-        bits = self.kept_bits() if self.hides else bits
+        bits: int = 32 if isinstance(self.feature_map, Landmarks) else self.feature_map.bits
+        if self.hides:
+            bits = self.kept_bits()
         return min(rows, self.cache_size // (max(self.widths().values()) * (bits // 8)))
 
     def kept_bits(self) -> int:
         """Bits that a role keeps per row and direction where features are hidden."""
-        return 2 * self.hidden_bits if self.seals else self.hidden_bits
+        return 2 * self.hidden.bits if self.seals else self.hidden.bits
 
     def check_rows(self, rows: int) -> None:
-        """Refuse too few rows to hide, and where features are hidden, too many for the memory."""
-        if self.disclosure == "values":
-            fewest = self.samples if self.solver == "dsg" else 10 * self.outputs
+        """Refuse too few rows to hide, and where features are hidden, too many for the cache."""
+        if self.level == "values":
+            stochastic = isinstance(self.solver, Stochastic)
+            fewest = self.stochastic.batch_size if stochastic else 10 * self.outputs
             if rows < fewest:
                 raise InputError.of(
                     "rows",
-                    f"at least {fewest} with disclosure='values' (as many as samples, or ten for "
-                    "each output): a gradient of few rows shows their features",
+                    f"at least {fewest} with disclosure='values' (as many as batch_size, or ten "
+                    "for each output): a gradient of few rows shows their features",
                     rows,
                 )
         if self.hides and self.cached_rows(rows) < rows:
             needed = rows * max(self.widths().values()) * self.kept_bits() // 8
             raise InputError.of(
                 "cache_size",
-                f"None or at least {needed} bytes with disclosure={self.disclosure!r}, where "
+                f"None or at least {needed} bytes with disclosure={self.level!r}, where "
                 "nothing is asked for again",
                 self.cache_size,
             )
 
 
-def _positive(value: float) -> bool:
-    return math.isfinite(value) and value > 0
+class AvfkamSettings(FdsklSettings, frozen=True, kw_only=True, tag="avfkam"):
+    """AVFKAM's parameters: those of FDSKL for pairs of rows, and the rows held out of training.
+
+    ``alpha="auto"`` is half the loss's largest curvature over the rows of the smaller class.
+    """
+
+    loss: str = "squared_hinge"
+    validation: Annotated[float, msgspec.Meta(ge=0, le=0.5)] = 0.1
+    threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | Literal["balanced", "f1"] = 0.5
+
+    own_schedule: ClassVar[Literal["sync", "async"]] = "async"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.solver, Stochastic) and self.hides:
+            raise InputError.of(
+                "solver",
+                f"'exact' with disclosure={self.level!r}: batches of pairs, which helper and "
+                "dealer are told, show the labels",
+                "dsg",
+            )
+        if self.outputs != 1 or self.regression:
+            raise InputError.of("outputs", "1 (two classes) for a pairwise loss", self.outputs)
+
+    def check_rows(self, rows: int) -> None:
+        super().check_rows(rows)
+        # Who is asked for batches sees which rows come from the smaller class.
+        if isinstance(self.solver, Stochastic) and self.cached_rows(rows) < rows:
+            raise InputError.of(
+                "cache_size",
+                f"enough for all {rows} rows with solver='dsg': batches of pairs, asked for again, "
+                "show the labels",
+                self.cache_size,
+            )
+
+    def _check_loss(self) -> None:
+        pair_loss_named(self.loss)
 
 
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if not any(type(value) is type(choice) and value == choice for choice in allowed):
-        listed = ", ".join(repr(choice) for choice in allowed)
-        raise InputError.of(name, f"{listed}" if len(allowed) == 1 else f"one of {listed}", value)
-
-
-def _number(
-    name: str, value: Any, allowed: str, good: Callable[[float], bool], word: str | None = None
-) -> None:
-    if isinstance(value, str) and value == word:
-        return
-    if isinstance(value, bool | str) or not isinstance(value, int | float) or not good(value):
-        raise InputError.of(name, allowed, value)
-
-
-def _whole(name: str, value: Any, also: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError.of(name, f"a positive whole number{also}", value)
+def parse_bytes(text: Any) -> int | None:
+    """A number of bytes, from a whole number or a text such as ``"500MB"`` or ``"2 GB"``."""
+    if text is None:
+        return None
+    size: float = 0
+    if isinstance(text, int) and not isinstance(text, bool):
+        size = text
+    elif isinstance(text, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*", text.lower())
+        size = float(match[1]) * _UNITS[match[2]] if match else 0
+    if not 1 <= size <= MOST_BYTES:
+        allowed = "a positive number of bytes below 2^63, a text like '2GB', or None"
+        raise InputError.of("cache_size", allowed, text)
+    return int(size)

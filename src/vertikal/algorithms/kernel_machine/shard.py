@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.data.scaling import Scaling
 
 Array = npt.NDArray[Any]

@@ -55,8 +55,8 @@ def disclosures_of(
     passes = settings.passes(label_party)
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
-        f"tries, at most {passes} numbers a row of {settings.value_bits} bits each (the rest is "
-        "noise of the helper's), which together are the values of f on its way, "
+        f"tries, at most {passes} numbers a row of {settings.values.value_bits} bits each (the "
+        "rest is noise of the helper's), which together are the values of f on its way, "
         "and the gradient summed over the rows, once per pass; no phase and no feature"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
@@ -91,11 +91,11 @@ def hidden_block(
     return HiddenBlock(
         rows=rows,
         width=settings.widths()[label_party],
-        phase_bits=settings.ring_bits,
-        product_bits=settings.hidden_bits,
+        phase_bits=settings.feature_map.bits,
+        product_bits=settings.values.bits,
         most_passes=settings.passes(label_party) if training else settings.outputs,
         fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
-        value_bits=settings.value_bits if training else MOST_VALUE_BITS,
+        value_bits=settings.values.value_bits if training else MOST_VALUE_BITS,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,13 +12,15 @@ from sklearn.metrics import roc_auc_score
 
 from tests.algorithms.kernel_machine.pacing import Balanced, Pace, Straggler, Vanishing
 from tests.naive.pooled import pooled_prediction
-from vertikal import AVFKAMClassifier, FDSKLClassifier, FDSKLRegressor
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
+from tests.options import grouped
+from vertikal import AVFKAMClassifier, FDSKLClassifier, FDSKLRegressor, Stochastic
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
 from vertikal.errors import DeadlineExceeded, InputError, MeshError
-from vertikal.estimators.federated import FederatedKernelEstimator
-from vertikal.estimators.simulation import Federation
+from vertikal.estimators import base
+from vertikal.estimators.simulation import simulate
 from vertikal.mesh import RecordingMesh, Tape
+from vertikal.parameters import read_field
 from vertikal.ring.integers import Ring
 
 GENERATOR = np.random.default_rng(0)
@@ -29,18 +32,16 @@ def make(estimator=AVFKAMClassifier, **settings):
     given = {
         "parties": 4,
         "label_parties": 3,
-        "solver": "dsg",
-        "schedule": "async",
+        "solver": Stochastic(schedule="async", block_size=16, batch_size=32, n_steps=150),
         "n_components": 192,
-        "features": 16,
-        "samples": 32,
-        "steps": 150,
         "random_state": 0,
         "timeout": 60,
     }
     given |= settings
     names = [f"party{i + 1}" for i in range(given["label_parties"])]
-    return estimator(**({"verbose": Balanced(names, given["steps"])} | given))
+    given = grouped(**given)
+    steps = read_field(FdsklSettings, "solver", given["solver"]).n_steps
+    return estimator(**({"verbose": Balanced(names, steps)} | given))
 
 
 @pytest.mark.parametrize("label_parties", [2, 3, 4])
@@ -87,7 +88,7 @@ def test_the_curve_and_the_notes_tell_of_updates_staleness_and_auc():
 def test_a_straggler_slows_only_itself():
     """While it is stuck in its first step, the others make all the steps that are left."""
     observer = Straggler("party2", 110)
-    model = make(steps=120, verbose=observer).fit(X, Y)
+    model = make(solver__n_steps=120, verbose=observer).fit(X, Y)
     assert observer.left_behind
     assert model.updates_["party2"] < 20
     assert sum(model.updates_.values()) >= 120
@@ -99,7 +100,7 @@ def test_a_straggler_slows_only_itself():
 def test_staleness_is_bounded_and_measured(bound):
     observer = Pace()
     observer.at_step = lambda party, number: time.sleep(0.05 * (party == "party2"))
-    model = make(steps=60, max_staleness=bound, verbose=observer).fit(X, Y)
+    model = make(solver__n_steps=60, solver__max_staleness=bound, verbose=observer).fit(X, Y)
     assert max(age for counts in model.staleness_.values() for age in counts) <= bound
     counted = {name: sum(counts.values()) for name, counts in model.staleness_.items()}
     assert counted == model.updates_
@@ -117,8 +118,7 @@ class Standing:
         self.settings = AvfkamSettings(
             parties=("bank", "shop", "mill"),
             label_parties=("bank", "shop", "mill"),
-            solver="dsg",
-            max_staleness=bound,
+            solver=Stochastic(max_staleness=bound),
         )
 
 
@@ -194,13 +194,10 @@ def test_a_malformed_request_is_refused_and_its_sender_named(message, words):
 
 
 def recorded(monkeypatch, tape):
-    build = FederatedKernelEstimator._federation
+    def recording(federation, program):
+        return simulate(replace(federation, wrap=lambda mesh: RecordingMesh(mesh, tape)), program)
 
-    def federation(self, *arguments):
-        plain = build(self, *arguments)
-        return Federation(**{**vars(plain), "wrap": lambda mesh: RecordingMesh(mesh, tape)})
-
-    monkeypatch.setattr(FederatedKernelEstimator, "_federation", federation)
+    monkeypatch.setattr(base, "simulate", recording)
 
 
 def answers(tape, sender, receiver):
@@ -211,7 +208,7 @@ def test_with_three_label_parties_no_answer_is_read_by_who_asked(monkeypatch):
     """Answers carry pads of those who answer: uniform to the asking party, which reads the sum."""
     tape = Tape()
     recorded(monkeypatch, tape)
-    model = make(steps=60).fit(X, Y)
+    model = make(solver__n_steps=60).fit(X, Y)
     sent = np.concatenate([a.ravel() for a in answers(tape, "party2", "party1")])
     assert len(sent) > 300
     ring = Ring(64)
@@ -225,7 +222,7 @@ def test_with_three_label_parties_no_answer_is_read_by_who_asked(monkeypatch):
 def test_only_requests_sums_and_phases_travel(monkeypatch):
     tape = Tape()
     recorded(monkeypatch, tape)
-    make(steps=40).fit(X, Y)
+    make(solver__n_steps=40).fit(X, Y)
     kinds = {frame.header.tag.split("/")[0] for frame in tape}
     assert kinds == {"agreement", "sum", "broadcast", "message"}
     for request in tape.arrays("message/steps"):
@@ -247,7 +244,10 @@ def test_a_label_party_that_vanishes_is_named():
 )
 def test_the_others_finish_without_it_where_that_is_allowed(gone, label_parties):
     model = make(
-        label_parties=label_parties, allow_missing=True, validation=0.25, verbose=Vanishing(gone)
+        label_parties=label_parties,
+        solver__allow_missing=True,
+        validation=0.25,
+        verbose=Vanishing(gone),
     )
     with pytest.warns(UserWarning, match=rf"\['{gone}'\] vanished.*the power went out"):
         model.fit(X, Y)
@@ -261,7 +261,10 @@ def test_the_others_finish_without_it_where_that_is_allowed(gone, label_parties)
 
 def test_two_may_vanish():
     model = make(
-        label_parties=4, allow_missing=True, steps=300, verbose=Vanishing("party2", "party3")
+        label_parties=4,
+        solver__allow_missing=True,
+        solver__n_steps=300,
+        verbose=Vanishing("party2", "party3"),
     )
     with pytest.warns(UserWarning, match="vanished"):
         model.fit(X, Y)
@@ -272,14 +275,14 @@ def test_two_may_vanish():
 def test_where_all_vanish_the_first_error_is_raised():
     gone = ("party1", "party2", "party3")
     with pytest.raises(RuntimeError, match="the power went out"):
-        make(allow_missing=True, verbose=Vanishing(*gone)).fit(X, Y)
+        make(solver__allow_missing=True, verbose=Vanishing(*gone)).fit(X, Y)
 
 
 def test_a_step_that_diverges_is_an_error_that_names_it():
     with pytest.raises((InputError, FloatingPointError), match="step_size"):
-        make(FDSKLRegressor, step_size=1e4, alpha=1e-6, steps=400).fit(X, X[:, 0])
+        make(FDSKLRegressor, solver__step_size=1e4, alpha=1e-6, solver__n_steps=400).fit(X, X[:, 0])
 
 
 def test_a_party_that_is_stuck_beyond_the_deadline_is_named():
     with pytest.raises(TimeoutError, match="party2"):
-        make(steps=40, timeout=12, verbose=Straggler("party2", 1_000_000)).fit(X, Y)
+        make(solver__n_steps=40, timeout=12, verbose=Straggler("party2", 1_000_000)).fit(X, Y)

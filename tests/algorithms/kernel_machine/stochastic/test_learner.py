@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from tests.options import grouped
+from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
 from vertikal.algorithms.kernel_machine.stochastic.learner import Expansion
 from vertikal.errors import InputError
 
@@ -20,18 +21,19 @@ def make(estimator, **settings):
     given = {
         "parties": 2,
         "n_components": 128,
-        "solver": "dsg",
+        "solver": Stochastic(n_steps=150),
         "random_state": 0,
         "timeout": 10,
-        "steps": 150,
     }
-    return estimator(**(given | settings))
+    return estimator(**grouped(**(given | settings)))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
 @pytest.mark.parametrize(("samples", "features"), [(64, 64), (64, 8), (8, 64)])
 def test_the_automatic_step_is_stable_for_every_loss(loss, samples, features):
-    model = make(FDSKLClassifier, loss=loss, samples=samples, features=features).fit(X, Y)
+    model = make(
+        FDSKLClassifier, loss=loss, solver__batch_size=samples, solver__block_size=features
+    ).fit(X, Y)
     values = model.decision_function(X)
     assert np.abs(values).max() < 10
     assert model.score(X, Y) > 0.6
@@ -39,7 +41,9 @@ def test_the_automatic_step_is_stable_for_every_loss(loss, samples, features):
 
 @pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
 def test_the_automatic_step_is_stable_for_the_papers_own_rule(loss):
-    model = make(FDSKLClassifier, loss=loss, samples=1, features=1, steps=600).fit(X, Y)
+    model = make(
+        FDSKLClassifier, loss=loss, solver__batch_size=1, solver__block_size=1, solver__n_steps=600
+    ).fit(X, Y)
     assert np.abs(model.decision_function(X)).max() < 10
 
 
@@ -47,7 +51,11 @@ def test_the_automatic_step_is_stable_for_the_papers_own_rule(loss):
 @pytest.mark.parametrize(("samples", "features"), [(64, 64), (64, 8), (256, 64)])
 def test_the_automatic_step_is_stable_with_a_preconditioner(loss, samples, features):
     model = make(
-        FDSKLClassifier, loss=loss, samples=samples, features=features, precondition=True
+        FDSKLClassifier,
+        loss=loss,
+        solver__batch_size=samples,
+        solver__block_size=features,
+        solver__precondition=True,
     ).fit(X, Y)
     assert np.abs(model.decision_function(X)).max() < 60
     assert model.score(X, Y) > 0.8
@@ -57,14 +65,16 @@ def test_the_automatic_step_is_stable_with_a_preconditioner(loss, samples, featu
 @pytest.mark.parametrize("steps", [None, 150])
 def test_the_automatic_step_suits_regression(precondition, steps):
     y = 100 + 20 * np.sin(X[:, 0]) * X[:, 1]
-    model = make(FDSKLRegressor, precondition=precondition, steps=steps).fit(X, y)
+    model = make(FDSKLRegressor, solver__precondition=precondition, solver__n_steps=steps).fit(X, y)
     assert model.score(X, y) > 0
 
 
 @pytest.mark.parametrize("label_parties", [1, 2])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_step_that_diverges_is_an_error_that_names_it(label_parties):
-    model = make(FDSKLRegressor, parties=3, step_size=1e4, alpha=1e-6, label_parties=label_parties)
+    model = make(
+        FDSKLRegressor, parties=3, solver__step_size=1e4, alpha=1e-6, label_parties=label_parties
+    )
     with pytest.raises((InputError, FloatingPointError), match="step_size") as caught:
         model.fit(X, X[:, 0])
     assert "\n" not in str(caught.value)
@@ -74,7 +84,7 @@ def test_a_step_that_diverges_is_an_error_that_names_it(label_parties):
 def test_a_step_beyond_the_automatic_penalty_is_refused(estimator):
     """1 − γλ must stay positive, also where λ = 'auto' depends on the rows."""
     with pytest.raises(InputError, match=r"^step_size must be below 1 / alpha = .*, got 1000000"):
-        make(estimator, step_size=1e6, alpha="auto").fit(X, Y)
+        make(estimator, solver__step_size=1e6, alpha="auto").fit(X, Y)
 
 
 STEPS = st.lists(

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.pairwise import auc as plain_auc
-from vertikal import AVFKAMClassifier
-from vertikal.algorithms.kernel_machine.avfkam_settings import AvfkamSettings
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal import AVFKAMClassifier, Stochastic
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import (
     MOST_ROWS,
     POINTS,
@@ -31,7 +30,9 @@ def test_the_auc_is_the_share_of_pairs_in_order(seed, ties):
 
 
 def curve(steps, rows):
-    agreed = AvfkamSettings(parties=("a", "b"), label_parties=("a",), solver="dsg", steps=steps)
+    agreed = AvfkamSettings(
+        parties=("a", "b"), label_parties=("a",), solver=Stochastic(n_steps=steps)
+    )
     return ValidationCurve(agreed, np.arange(rows), np.arange(rows) % 2 == 0)
 
 
@@ -63,11 +64,8 @@ def test_a_run_in_turns_draws_its_curve_on_the_held_out_rows(label_parties):
     model = AVFKAMClassifier(
         parties=2,
         label_parties=label_parties,
-        solver="dsg",
-        schedule="sync",
+        solver=Stochastic(schedule="sync", n_steps=200, block_size=16),
         n_components=128,
-        steps=200,
-        features=16,
         validation=0.25,
         random_state=0,
         verbose=Listener(),

@@ -133,7 +133,7 @@ class AsynchronousRun:
         party makes a limited number of updates and then waits. A party that waits has read later
         than the party it waits for, so there is no circle of waits. Called with the lock held.
         """
-        limit = self._settings.max_staleness // (len(self._everybody) - 1)
+        limit = self._settings.stochastic.max_staleness // (len(self._everybody) - 1)
         since, deadline = time.monotonic(), self._party.deadline
 
         def behind() -> list[str]:
@@ -249,7 +249,7 @@ class AsynchronousRun:
     def _lose(self, stopped: PeerStopped) -> None:
         """Go on without a label party, if that was agreed; else end with its error."""
         name = stopped.peer
-        if not self._settings.allow_missing or name not in self._announced:
+        if not self._settings.stochastic.allow_missing or name not in self._announced:
             raise stopped
         with self._changed:
             if name not in self.missing:

@@ -127,7 +127,7 @@ class Learner:
     def change(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
         """Return −γ times the gradient, for the directions of one block: their new coefficients."""
         change = self.rule.gradient(batch, rows, f, columns)
-        if self.settings.precondition:
+        if self.settings.stochastic.precondition:
             change = _by_covariance(batch, columns, change)
         else:
             # One of D/F blocks stands for all: F features estimate the kernel by D/F · Σ φφ.
@@ -191,28 +191,26 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
 
     1/L'' is a full Newton step where the kernel is one; a preconditioned block takes half of it.
     """
-    if settings.step_size != "auto":
-        return settings.step_size
+    solver = settings.stochastic
+    if solver.step_size != "auto":
+        return solver.step_size
     newton = 1 / curvature_bound
-    if settings.precondition:
+    if solver.precondition:
         return newton / 2
     # Few rows and few features estimate the gradient badly: smaller steps average over them.
-    return float(newton * min(1.0, np.sqrt(settings.samples * settings.features) / 64))
+    return float(newton * min(1.0, np.sqrt(solver.batch_size * solver.block_size) / 64))
 
 
 def direction_blocks(settings: FdsklSettings, label_party: str) -> list[slice]:
     """Cut a label party's directions into the blocks that one step each uses."""
-    width = settings.widths()[label_party]
-    return [
-        slice(start, min(start + settings.features, width))
-        for start in range(0, width, settings.features)
-    ]
+    width, size = settings.widths()[label_party], settings.stochastic.block_size
+    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
 
 
 def number_of_steps(settings: FdsklSettings) -> int:
     """Return the number of steps: as given, or enough to use each direction once."""
-    if settings.steps is not None:
-        return settings.steps
+    if settings.stochastic.n_steps is not None:
+        return settings.stochastic.n_steps
     return sum(
         len(direction_blocks(settings, label_party)) for label_party in settings.label_parties
     )

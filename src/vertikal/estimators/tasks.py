@@ -1,20 +1,24 @@
-"""What federated classifiers share: the fit to classes, with their weights."""
+"""Classification and regression: the labels of both kinds of federated estimators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.errors import InputError
 
+Array = npt.NDArray[Any]
+
 
 class FederatedClassifier(OneAgainstRest):
-    """Several classes are learned one against the rest.
+    """Learns several classes one against the rest, with weights of classes.
 
     Comes before a `FederatedEstimator` among the bases, which supplies the methods declared here.
     """
@@ -41,3 +45,23 @@ class FederatedClassifier(OneAgainstRest):
             weights = weights * factors[numbers]
         self._fit(X, y, weights, self._targets(numbers))
         return self
+
+
+class FederatedRegressor(RegressorMixin):
+    """Learns numbers; comes before a `FederatedEstimator` as `FederatedClassifier` does."""
+
+    _regression: ClassVar[bool] = True
+    _validate: Any
+    _weights: Any
+    _fit: Any
+    _decide: Any
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on rows X (rows, columns) and targets y."""
+        X, y = self._validate(X, y, reset=True)
+        self._fit(X, y, self._weights(sample_weight, X), np.asarray(y, np.float64)[:, None])
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The target of each row."""
+        return np.asarray(self._decide(X)[:, 0])
