@@ -13,7 +13,7 @@ from tests.organisations import RULE, lay_out, until, write_job
 from vertikal.cli import main
 from vertikal.node import service
 from vertikal.node.config.federation_file import FederationFile
-from vertikal.node.config.invitation import Code
+from vertikal.node.config.invitation import InvitationCode
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_join_sends_nothing_but_the_own_entry(folder):
             ("party", "entry: Object contains unknown field"),
             ("../bank/party", "file"),
         ):
-            code = Code(address, "sha256:00", name, bytes(16)).text()
+            code = InvitationCode(address, "sha256:00", name, bytes(16)).text()
             done = CliRunner().invoke(main, ["join", code, "--folder", str(bank)])
             assert done.exit_code == 1
             assert said in done.output

@@ -182,7 +182,7 @@ def test_a_party_outside_the_federation_gets_no_answer(world):
         ({"table": "SELECT * FROM people"}, "offers no table"),
         ({"columns": ("balance", "customer")}, "offers no column 'customer'"),
         ({"columns": ("iban",)}, "offers no column 'iban'"),
-        ({"columns": ()}, "must use a column"),
+        ({"columns": ()}, "must use one column at least"),
         ({"label": "balance"}, "offers no column 'balance' of table 'people' as labels"),
     ],
 )
@@ -247,7 +247,7 @@ def test_words_of_others_make_no_line_of_their_own(world):
     raw = msgspec.msgpack.encode(forged)
     signed = SignedBytes(raw, shop.home.keys.sign(b"vertikal decision\0" + raw))
     shop.gossip.tell("bank", Answered(signed))
-    until(lambda: any("words must be at most" in one for one in refusals(bank)), "refused")
+    until(lambda: any("reason must be at most" in one for one in refusals(bank)), "refused")
     assert record.verdict("shop") == ""
     # What a run says may quote another's words.
     record.note = "bank: shop stopped (\x1b[2J\nWho learns what) while"

@@ -71,9 +71,14 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
 @_minutes
 def join_(code: str, folder: Path, minutes: float) -> None:
     """Join a federation with the CODE that the inviting party gave."""
-    from vertikal.node.config.invitation import Code, check_federation, join, write_federation
+    from vertikal.node.config.invitation import (
+        InvitationCode,
+        check_federation,
+        join,
+        write_federation,
+    )
 
-    parsed = Code.parse(code)
+    parsed = InvitationCode.parse(code)
     text = join(parsed, _entry(folder, parsed.name), 60 * minutes, click.echo)
     write_federation(folder / "federation.toml", text)
     names = check_federation(text).names

@@ -1,4 +1,6 @@
-"""A party as a process of its own: who takes part, what a job is, and how one party runs it.
+"""A party as a service of its own: its files, its decisions about jobs, its runs and predictions.
 
-Files, keys and processes enter here; the mathematics and the programs do not.
+Files, keys, connections and processes enter; mathematics and algorithms do not. The rooms lie in
+this order, each importing only those before it: config, storage, models, approval, links, runs,
+predictions.
 """

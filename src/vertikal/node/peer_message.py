@@ -1,4 +1,4 @@
-"""What the others are told when a party cannot go on; its owner is told all of it."""
+"""The message that peers get when a party cannot go on; only its owner reads the whole error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vertikal.errors import (
 
 
 def peer_message(me: str, error: BaseException) -> str:
-    """What the others are told of an error: nothing that says something about the data."""
+    """Turn an error into a message for the other parties, with nothing in it about the data."""
     if isinstance(error, (MeshError, PassesUsedUp, PeerVisibleError)):
         return " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):

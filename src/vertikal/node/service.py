@@ -23,9 +23,9 @@ from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.job_summary import summarise_job
 from vertikal.node.links.gossip import Gossip
-from vertikal.node.links.link_speed import LinkMeter
+from vertikal.node.links.link_meter import LinkMeter
 from vertikal.node.links.messages import Answered, Asked, Beat, Begin, Message, Probe, Serve, unpack
-from vertikal.node.links.peers import describe_peers
+from vertikal.node.links.peer_description import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from vertikal.node.predictions.predictor import Predictor
 
 BEAT = 1.0
-"""Seconds between beats, where nothing happens that would make one sooner."""
+"""Seconds between beats, unless something happens that asks for one at once."""
 NAP = 0.1
 """Seconds between beats at least."""
 
 
 class Service:
-    """One party, as it runs between organisations."""
+    """One party between organisations: makes its parts, hands them messages and commands, beats."""
 
     def __init__(
         self, path: Path, say: Callable[[str], None], passphrase: bytes | None = None
@@ -54,7 +54,7 @@ class Service:
         self._terminal = say
         self.book = JobBook(self.home.store / "jobs", self.home.keys, self._say)
         self._wake = threading.Event()
-        """Set when the next beat shall come at once."""
+        """Set to ask for the next beat at once."""
         self.links = StandingLinks(
             self.me, self.home.federation, self.home.keys, self._on_control, self._on_presence
         )
@@ -71,9 +71,21 @@ class Service:
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
         self._stopped = threading.Event()
-        self._heart = threading.Thread(target=self._beat_on, name="beat", daemon=True)
+        self._heart = threading.Thread(target=self._keep_beating, name="beat", daemon=True)
+        self._commands: dict[str, Callable[..., Any]] = {
+            "submit": self._submit,
+            "list": self._list,
+            "show": self._show,
+            "approve": self._approve,
+            "reject": self._reject,
+            "cancel": self._cancel,
+            "peers": self._peers,
+            "plan": self._plan,
+            "predict": self._predict,
+        }
 
     def start(self) -> None:
+        """Connect to the peers, answer the owner, and take up the jobs that wait."""
         self.home.log.record("started")
         self.runs.sweep()
         self.links.start()
@@ -103,18 +115,20 @@ class Service:
         self.home.log.record("stopped")
         self.home.close()
 
-    def _say(self, words: str) -> None:
-        """Tell the owner; words of others may be among these, and none may steer a terminal."""
-        self._terminal(printable(words))
+    def _say(self, text: str) -> None:
+        """Tell the owner something; text of other parties in it must not steer a terminal."""
+        self._terminal(printable(text))
 
-    # What the owner asks for, over the control socket.
+    # The owner's commands, over the control socket. Their arguments travel by these names.
 
     def answer(self, request: dict[str, Any]) -> Any:
-        """The answer to one command of the owner."""
+        """Answer one command of the owner."""
         command = request.pop("command", None)
-        handler = getattr(self, f"_do_{command}", None)
+        handler = self._commands.get(str(command))
         if handler is None:
-            raise InputError(f"the service knows no command {command!r}")
+            raise InputError(
+                f"the service knows no command {command!r}; it knows {', '.join(self._commands)}"
+            )
         try:
             inspect.signature(handler).bind(**request)
         except TypeError as error:
@@ -123,24 +137,24 @@ class Service:
         self._wake.set()
         return answer
 
-    def _do_submit(self, name: str, job: dict[str, Any]) -> Any:
+    def _submit(self, name: str, job: dict[str, Any]) -> Any:
         return self._summary(self.decisions.submit(name, _job(job)))
 
-    def _do_list(self) -> Any:
+    def _list(self) -> Any:
         return [self._summary(record) for record in self.book.all()]
 
-    def _do_show(self, number: int) -> Any:
+    def _show(self, number: int) -> Any:
         record = self.book.numbered(number)
         summary = self._summary(record)
         return {**summary, "text": describe(self.home, record, summary["state"])}
 
-    def _do_approve(self, number: int) -> Any:
+    def _approve(self, number: int) -> Any:
         return self._summary(self.decisions.approve(number))
 
-    def _do_reject(self, number: int, words: str = "") -> Any:
+    def _reject(self, number: int, words: str = "") -> Any:
         return self._summary(self.decisions.reject(number, words))
 
-    def _do_cancel(self, number: int, words: str = "") -> Any:
+    def _cancel(self, number: int, words: str = "") -> Any:
         record = self.decisions.cancel(number, words)
         self.runs.end(record, f"{self.me} cancelled the job")
         return self._summary(record)
@@ -149,10 +163,10 @@ class Service:
         run = self.runs.run_of(record)
         return summarise_job(record, self.gossip, None if run is None else run.progress)
 
-    def _do_peers(self) -> Any:
+    def _peers(self) -> Any:
         return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)
 
-    def _do_plan(self, job: dict[str, Any]) -> Any:
+    def _plan(self, job: dict[str, Any]) -> Any:
         from vertikal.node.runs.plan import Link, plan
 
         content = _job(job)
@@ -165,7 +179,7 @@ class Service:
                     links[name] = Link(*measured)
         return msgspec.to_builtins(plan(content, table.rows, links))
 
-    def _do_predict(
+    def _predict(
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
     ) -> Any:
         return self.predict(name, tuple(ids), degraded, version)
@@ -188,9 +202,10 @@ class Service:
                 )
             return self._predictor
 
-    # What comes over the links.
+    # Messages of the peers, over the links.
 
     def _on_control(self, sender: str, packed: bytes) -> None:
+        """Take in one message; whatever is wrong with it, the link that it came over stays."""
         try:
             try:
                 message = unpack(sender, self.me, packed, self.home.keys)
@@ -199,8 +214,7 @@ class Service:
                 return
             self._take_in(sender, message)
         except Exception as error:
-            # A full disk, most likely: the sender's next beats bring what was missed. Whatever it
-            # is, no message may end the link that it came over.
+            # Most likely the disk is full; the answers to later beats bring what was missed.
             self.home.mind_room(error)
             kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
             self._say(f"a message of {sender} was not taken in: {kind}{error}")
@@ -218,7 +232,7 @@ class Service:
             case Serve():
                 self.predictor.serve(sender, message.digest, message.session)
             case Probe():
-                self._meter.heard(sender, message)
+                self._meter.hear(sender, message)
         self.runs.end_finished()
 
     def _on_presence(self, name: str, up: bool) -> None:
@@ -238,7 +252,7 @@ class Service:
         if self._predictor is not None:
             self._predictor.tidy()
 
-    def _beat_on(self) -> None:
+    def _keep_beating(self) -> None:
         while not self._stopped.is_set():
             self._wake.wait(BEAT)
             self._wake.clear()
@@ -246,14 +260,14 @@ class Service:
                 try:
                     self.beat()
                 except Exception as error:
-                    # Without beats a party is lost to the others: whatever it is, go on.
+                    # A party that stops beating counts as lost, so it goes on after any error.
                     self.home.mind_room(error)
                     self._say(f"a beat failed: {type(error).__name__}: {error}")
                 self._stopped.wait(NAP)
 
 
 def _load_libraries() -> None:
-    """What runs and predictions need, loaded while nobody waits for it."""
+    """Load what runs and predictions need, while nobody waits for it."""
     from vertikal.node.predictions import predictor
     from vertikal.node.runs import party_run
 
@@ -261,7 +275,7 @@ def _load_libraries() -> None:
 
 
 def _job(content: dict[str, Any]) -> Job:
-    """A job as a command brought it."""
+    """Read a job as a command brought it."""
     try:
         return convert(content, Job)
     except msgspec.ValidationError as error:

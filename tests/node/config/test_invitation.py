@@ -17,12 +17,12 @@ from vertikal.errors import (
 )
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.config.invitation import (
-    Code,
     Invitation,
-    _proof,
+    InvitationCode,
     check_federation,
     join,
     parse_entry,
+    proof_of,
     server_context,
     write_federation,
 )
@@ -37,7 +37,7 @@ def host(tmp_path):
     entry = parse_entry(entry_of(identity("lender"), "127.0.0.1:7700"), "lender")
     invitation = Invitation(entry, ("bank", "shop"), address, context)
     yield invitation
-    invitation._socket.close()
+    invitation.close()
 
 
 class Waiting:
@@ -65,7 +65,7 @@ def entry(name):
 
 def test_all_get_the_same_file(host):
     waiting = Waiting(host)
-    codes = {name: Code.parse(text) for name, text in host.codes.items()}
+    codes = {name: InvitationCode.parse(text) for name, text in host.codes.items()}
     found, said = {}, []
 
     def one(name):
@@ -86,16 +86,20 @@ def test_all_get_the_same_file(host):
 
 def test_a_code_is_good_once_and_for_its_name_only(host):
     waiting = Waiting(host, 4.0)
-    bank = Code.parse(host.codes["bank"])
+    bank = InvitationCode.parse(host.codes["bank"])
     with pytest.raises(CertificateMismatch, match="'shop' under the name 'bank'"):
         join(bank, entry("shop"), 5)
     wrong = msgspec.structs.replace(bank, secret=bytes(16))
     with pytest.raises(DeadlineExceeded, match="gave no answer"):
         join(wrong, entry("bank"), 5)
     theirs = entry("zoe")
-    forged = {"name": "bank", "entry": theirs, "proof": _proof(bank.secret, "join", "bank", theirs)}
+    forged = {
+        "name": "bank",
+        "entry": theirs,
+        "proof": proof_of(bank.secret, "join", "bank", theirs),
+    }
     with pytest.raises(CertificateMismatch, match="'zoe' under the name 'bank'"):
-        host._take(forged)
+        host.admit(forged)
     first = threading.Thread(target=_quietly, args=(bank,), daemon=True)
     first.start()
     while "bank" not in waiting.joined:
@@ -113,7 +117,7 @@ def _quietly(code):
 
 def test_another_key_at_the_address_is_noticed(host):
     waiting = Waiting(host, 2.0)
-    code = Code.parse(host.codes["bank"])
+    code = InvitationCode.parse(host.codes["bank"])
     other = msgspec.structs.replace(code, fingerprint=identity("zoe").certificate.fingerprint)
     with pytest.raises(CertificateMismatch, match="somebody else answers there"):
         join(other, entry("bank"), 5)
@@ -123,7 +127,7 @@ def test_another_key_at_the_address_is_noticed(host):
 def test_codes_and_entries_of_another_form(tmp_path):
     for text in ("", "vk1.", "vk1.!!!!", "hello"):
         with pytest.raises(InputError, match="not one that `vertikal invite` printed"):
-            Code.parse(text)
+            InvitationCode.parse(text)
     with pytest.raises(InputError, match="entry of bank must be one"):
         parse_entry(entry("bank") + entry("shop"), "bank")
     with pytest.raises(InputError, match="entry: "):
@@ -147,26 +151,26 @@ def test_what_stands_beside_the_fields_of_an_entry_goes_no_further(host):
     plain = entry_of(identity("shop"), "shop.example:7700")
     noisy = "# a remark\n" + plain.replace("E-----\n'", "E-----\n# more\n'")
     for name, theirs in (("bank", entry("bank")), ("shop", noisy)):
-        proof = _proof(Code.parse(host.codes[name]).secret, "join", name, theirs)
-        host._take({"name": name, "entry": theirs, "proof": proof})
+        proof = proof_of(InvitationCode.parse(host.codes[name]).secret, "join", name, theirs)
+        host.admit({"name": name, "entry": theirs, "proof": proof})
     mine = entry_of(identity("lender"), "127.0.0.1:7700")
-    assert host._file() == "\n".join((mine, entry("bank"), plain))
+    assert host.federation() == "\n".join((mine, entry("bank"), plain))
 
 
 def code(address="127.0.0.1:7700", name="bank"):
-    return Code(address, identity("lender").certificate.fingerprint, name, bytes(16))
+    return InvitationCode(address, identity("lender").certificate.fingerprint, name, bytes(16))
 
 
 @pytest.mark.parametrize("name", ["../bank/party", "/x", "a\\b", "..", "", "x" * 65, "a\x1b[2K"])
 def test_a_code_leads_to_no_file_of_another_folder(name):
     with pytest.raises(InputError, match="the name in the code must be"):
-        Code.parse(code(name=name).text())
+        InvitationCode.parse(code(name=name).text())
 
 
 @pytest.mark.parametrize("address", ["nowhere", "a\x1b[2K:7", "a:²"])
 def test_a_code_leads_to_a_plain_address(address):
     with pytest.raises(InputError, match="address must be host:port"):
-        Code.parse(code(address).text())
+        InvitationCode.parse(code(address).text())
 
 
 def test_a_file_that_is_no_entry_stays_here():

@@ -55,7 +55,7 @@ def test_what_is_not_said_is_careful(tmp_path):
         ('name = "bank"', 'name = "bank"\nnmae = "x"', "unknown field `nmae`"),
         ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', "unknown field `whom`"),
         ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
-        ('["balance", "kind"]', "[]", "must offer a column at least"),
+        ('["balance", "kind"]', "[]", "must offer one column at least"),
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),
         ("[policy]", "[policy]\nleast_rows = 0", "policy.least_rows must be 1 at least, got 0"),
         ("[policy]", "[policy]\nmost_attempts = 0", "policy.most_attempts must be 1 at least"),

@@ -69,7 +69,7 @@ def change(field, value):
 def forge(lines):
     """A line altered together with its digest: the next one does not follow any more."""
     line = msgspec.json.decode(lines[2], type=audit_log.Line)
-    forged = msgspec.structs.replace(line, facts={"job": "9"}).sealed()
+    forged = msgspec.structs.replace(line, facts={"job": "9"}).with_digest()
     lines[2] = msgspec.json.encode(forged).decode() + "\n"
 
 

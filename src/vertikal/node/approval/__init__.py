@@ -1,4 +1,5 @@
-"""From a proposal to a decision: signed jobs, the owner's policy, offers, rules, descriptions.
+"""From a proposal to a decision: signed jobs, the owner's policy, offered tables, descriptions.
 
-Everything that is decided before a run may touch a table enters.
+Everything that a party checks and decides before a run may touch its table enters. How decisions
+travel to the others is `links`.
 """

@@ -1,7 +1,7 @@
-"""What a party decides by itself about a job that it is asked for: its policy, its standing rules.
+"""Decisions that a party makes without its owner: by its policy, and by its standing rules.
 
-One job at a time, so that each is counted before the next is looked at: a rule that allows so many
-jobs a day allows no more when they come together.
+Jobs are considered one at a time, so that each is counted before the next: a rule that allows some
+number of jobs a day allows no more of them when they come together.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class AutomaticApproval:
         self._one_by_one = threading.Lock()
 
     def begin(self, records: list[JobRecord]) -> None:
-        """Consider these jobs in a thread of its own: a rule may read a large table."""
+        """Consider these jobs in another thread, since an approval may read a large table."""
         if records:
             threading.Thread(target=self._consider_all, args=(records,), daemon=True).start()
 
     def begin_all(self) -> None:
-        """Consider what was left undecided by a crash, a full disk, or an older policy."""
+        """Consider all jobs that a crash, a full disk or an older policy left undecided."""
         self.begin([record for record in self._book.all() if self._is_undecided(record)])
 
     def _consider_all(self, records: list[JobRecord]) -> None:
@@ -52,12 +52,13 @@ class AutomaticApproval:
             self.consider(record)
 
     def consider(self, record: JobRecord) -> None:
+        """Reject or approve a job, or leave it to the owner; an error leaves it undecided."""
         with self._one_by_one:
             try:
                 if self._is_undecided(record):
-                    self._weigh(record)
+                    self._decide(record)
             except Exception as error:
-                # It stays open: its owner can decide, and a later start considers it again.
+                # The owner can still decide, and the next start considers the job again.
                 self._home.mind_room(error)
                 kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
                 self._say(f"job {record.number} could not be considered: {kind}{error}")
@@ -65,20 +66,20 @@ class AutomaticApproval:
     def _is_undecided(self, record: JobRecord) -> bool:
         return record.open and not record.verdict(self._home.me)
 
-    def _weigh(self, record: JobRecord) -> None:
+    def _decide(self, record: JobRecord) -> None:
         try:
             check_policy(self._home.file, record.proposal)
             columns = used_features(self._home.file, record.proposal)
-            rule = standing_rule(self._home.file, record.proposal, columns, self._by_rule())
+            rule = standing_rule(self._home.file, record.proposal, columns, self._approved_today())
             if rule is not None:
                 self._approve(record, BY_RULE)
         except InputError as error:
             with self._book.lock:
-                # What says something about the table is for its owner.
+                # Only the owner may read a reason that says something about the table.
                 record.note = "" if isinstance(error, PeerVisibleError) else str(error)
                 self._reject(record, peer_message(self._home.me, error))
 
-    def _by_rule(self) -> int:
-        """Jobs that were approved by rule in the last 24 hours, whatever became of them."""
+    def _approved_today(self) -> int:
+        """Count the jobs that a rule approved in the last 24 hours, whatever became of them."""
         recent = time.time() - DAY
         return sum(record.by_rule > recent for record in self._book.all())

@@ -1,4 +1,4 @@
-"""Where a job is approved: this party submits, approves, rejects and cancels, and lets runs begin.
+"""Decisions about jobs: this party submits, approves, rejects and cancels, and lets runs begin.
 
 The leader of a job, its first label party, submits it; every other party answers with a decision of
 its own, signed. Before a run touches its data, each party checks for itself that all have approved

@@ -1,8 +1,9 @@
-"""Two jobs over almost the same people: their difference would speak of the few that differ.
+"""The check against differencing: two models over almost the same people tell of those few that
+only one of them was trained on.
 
 A party keeps, for each earlier intersection, keyed digests of its own ids in it; the key never
 leaves the store. A new intersection that differs from an earlier one of the same table by fewer
-rows than the policy's number is flagged, and refused unless the policy only warns.
+rows than the policy's ``least_difference`` is flagged, and refused unless the policy only warns.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.storage.party_home import PartyHome
 
 _MARK = 8
+"""Bytes of the keyed digest of an id."""
 
-
-_ALONE = threading.Lock()
-"""Two runs at once must not both look at the earlier intersections before either is one of them."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Of two runs at once, the second must find the intersection of the first."""
 
 
 def check_difference(home: PartyHome, record: JobRecord, ids: Iterable[bytes]) -> None:
     """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
     folder = private_folder(home.store / "intersections")
-    with _ALONE:
+    with _ONE_AT_A_TIME:
         key = _key(folder)
         marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
         table = str(record.proposal.job.parties[home.me].table)
@@ -40,19 +41,22 @@ def check_difference(home: PartyHome, record: JobRecord, ids: Iterable[bytes]) -
 
 
 def _flag(home: PartyHome, record: JobRecord, close: int) -> None:
-    words = (
+    warning = (
         f"differencing: the common rows differ from those of an earlier job by {close}, fewer "
         f"than the {home.policy.least_difference} of your policy; two such models together "
         "tell about these few people"
     )
-    home.note("flagged", record.facts, words)
-    record.note = words
+    home.note("flagged", record.facts, warning)
+    record.note = warning
     if home.policy.differencing == "refuse":
-        raise InputError(words)
+        raise InputError(warning)
 
 
 def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -> int | None:
-    """In how many rows the closest other intersection of this table differs; None without one."""
+    """Count the rows in which the closest other intersection of this table differs, if any.
+
+    An intersection of exactly the same rows does not count: it tells nothing new.
+    """
     found = []
     for path in folder.glob(f"{_title(table)}-*"):
         if not path.name.endswith(digest[:16]):
@@ -64,13 +68,14 @@ def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -
 
 
 def _title(table: str) -> str:
-    """The table's name as part of the name of a file."""
+    """Write the table's name as part of the name of a file."""
     return table.encode().hex()[:64]
 
 
 def _key(folder: Path) -> bytes:
     path = folder / ".key"
     if not path.exists():
-        # Whoever is first: marks under two keys could not be compared.
+        # Never over a key that another process has just written: marks under two keys could not
+        # be compared.
         write_new(path, os.urandom(32))
     return path.read_bytes()

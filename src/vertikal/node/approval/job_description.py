@@ -1,4 +1,4 @@
-"""Jobs in plain words, for the owner who decides about them."""
+"""The description of a job for the owner who decides about it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
 
 _SPEED = 2e9
-"""Multiplications a second that an estimate of minutes counts with."""
+"""Multiplications a second, for the estimate of minutes."""
 _BANDWIDTH = 100e6 / 8
-"""Bytes a second that it counts with: 100 Mb/s."""
+"""Bytes a second, for the same: 100 Mb/s."""
 _ROUND = 0.02
-"""Seconds that a round of messages takes it."""
+"""Seconds of one round of messages, for the same."""
 
 
 def describe(home: PartyHome, record: JobRecord, state: str) -> str:
@@ -48,11 +48,12 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         if entry is None:
             lines.append(f"  {name}: not decided")
         else:
-            words = f" ({entry[1].words})" if entry[1].words else ""
-            lines.append(f"  {name}: {entry[1].verdict}, {_date(entry[1].when)}, signed{words}")
+            decision = entry[1]
+            reason = f" ({decision.words})" if decision.words else ""
+            lines.append(f"  {name}: {decision.verdict}, {_date(decision.when)}, signed{reason}")
     if record.note:
         lines += ["", f"Note: {record.note}"]
-    # Line by line: what others wrote can make no line of its own.
+    # Line by line, so that the text of another party cannot begin a line of its own.
     return "\n".join(printable(line) for line in lines)
 
 
@@ -98,7 +99,7 @@ def _columns(home: PartyHome, record: JobRecord) -> list[str]:
         names = ", ".join(dealer.receivers) if dealer else "nobody"
         return [
             f"  none: you are the dealer, and send random masks to {names}",
-            *(f"  against your policy: {words}" for words in objections_of(home, record)),
+            *(f"  against your policy: {reason}" for reason in _objections(home, record)),
         ]
     try:
         columns = record.columns or used_features(home.file, record.proposal)
@@ -107,11 +108,11 @@ def _columns(home: PartyHome, record: JobRecord) -> list[str]:
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
     if part.label:
         lines.append(f"  {part.label} as the label")
-    lines += [f"  against your policy: {words}" for words in objections_of(home, record)]
+    lines += [f"  against your policy: {reason}" for reason in _objections(home, record)]
     return lines
 
 
-def objections_of(home: PartyHome, record: JobRecord) -> list[str]:
+def _objections(home: PartyHome, record: JobRecord) -> list[str]:
     return objections(home.file, record.proposal) if not record.done else []
 
 

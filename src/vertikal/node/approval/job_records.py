@@ -1,7 +1,7 @@
-"""The jobs that a party knows, kept on disk: one file each, whole after any crash.
+"""Records of the jobs that a party knows, on disk: one file each, whole after any crash.
 
 A record holds the proposal and all decisions as they were signed, and what became of the job here.
-The states that others see follow from these.
+The state of a job follows from these.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vertikal.node.storage.audit_log import Fact
 from vertikal.records import from_msgpack, msgpack_reader
 
 _read_decision = msgpack_reader(Decision)
-_SAID = {REJECT: "rejected", CANCEL: "cancelled"}
+_STATES = {REJECT: "rejected", CANCEL: "cancelled"}
 
 
 class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class JobRecord:
     attempt: int = 0
     """Runs begun so far; a run is never begun twice."""
     done: bool = False
-    """Whether this party's shard is in its store."""
+    """True once this party's shard is in its store."""
     note: str = ""
     """For its owner only: why the job waits or stopped, or what was flagged."""
     columns: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class JobRecord:
     """Digest of this party's table when it approved."""
     changed: float = 0.0
     by_rule: float = 0.0
-    """When a standing rule approved it here, also after it was ended; 0 if none did."""
+    """Time at which a standing rule approved it here, also after it was ended; 0 if none did."""
     settled: bool = False
-    """Whether all parties are done, as far as this one heard: nobody need speak of it any more."""
+    """True once this party has heard that all are done: the job need not be in beats any more."""
 
     @property
     def digest(self) -> str:
@@ -98,7 +98,7 @@ class JobRecord:
     @property
     def final(self) -> Decision | None:
         """The decision that ended the job, if one did."""
-        # A copy: another thread may take a decision in meanwhile.
+        # A copy, since another thread may take a decision in meanwhile.
         for _, decision in list(self.decisions.values()):
             if decision.verdict in FINAL:
                 return decision
@@ -113,9 +113,9 @@ class JobRecord:
         return self.final is None and not self.done
 
     def state(self, me: str) -> str:
-        """In a word or two, as lists show it."""
+        """Say in a few words, as lists show it, how far the job has come."""
         if self.final is not None:
-            said = _SAID.get(self.final.verdict, "stopped")
+            said = _STATES.get(self.final.verdict, "stopped")
             return f"{said} by {self.final.party}"
         if self.done:
             return "done"
@@ -127,7 +127,7 @@ class JobRecord:
         return f"waits for the approval of {', '.join(missing)}"
 
     def is_news(self, decision: Decision) -> bool:
-        """Whether a decision changes anything. A final one replaces an approval, never back."""
+        """Return True if a decision changes anything. Only a final one replaces an approval."""
         if decision.digest != self.digest or decision.party not in self.proposal.job.parties:
             return False
         known = self.verdict(decision.party)
@@ -136,11 +136,11 @@ class JobRecord:
         return not (self.done and decision.verdict in FINAL)
 
     def add(self, signed: SignedBytes, decision: Decision) -> bool:
-        """Take a decision in, if it is news; whether it was."""
-        news = self.is_news(decision)
-        if news:
+        """Take a decision in if it changes anything; returns True if it did."""
+        is_new = self.is_news(decision)
+        if is_new:
             self.decisions[decision.party] = (signed, decision)
-        return news
+        return is_new
 
 
 class JobBook:
@@ -152,7 +152,7 @@ class JobBook:
         self._records: dict[str, JobRecord] = {}
         self._last = 0
         for path in sorted(folder.glob("*.job")):
-            # The number of a file that cannot be read is not given to another job.
+            # The number of a file that cannot be read is given to no other job.
             self._last = max(self._last, int(path.stem) if path.stem.isdecimal() else 0)
             try:
                 record = _load(path, keys, say)
@@ -177,7 +177,7 @@ class JobBook:
         raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
 
     def add(self, signed: SignedBytes, proposal: Proposal) -> JobRecord:
-        """A new record with the next number; not saved before the first `changing` of it."""
+        """Add a record under the next number; the first `changing` of it saves it."""
         with self.lock:
             numbers = (record.number for record in self._records.values())
             record = JobRecord(max(self._last, *numbers, 0) + 1, signed, proposal)
@@ -186,7 +186,7 @@ class JobBook:
 
     @contextmanager
     def changing(self, record: JobRecord) -> Iterator[None]:
-        """Change a record and save it; what cannot be saved has not happened."""
+        """Save a record after the changes in this block; if it cannot be saved, undo them."""
         with self.lock:
             before = {**vars(record), "decisions": dict(record.decisions)}
             try:
@@ -219,10 +219,11 @@ class JobBook:
 
 
 def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> JobRecord:
-    """A record from its file.
+    """Read a record from its file.
 
-    As long as a decision counts, its signature is checked again by the certificates of today. What
-    has ended stays as it was, also when members have left or renewed their keys since.
+    As long as a job is open, the signatures of its decisions are checked again, by the certificates
+    of today. A job that has ended stays as it was, also when members have since left or renewed
+    their keys.
     """
     saved = from_msgpack(path.read_bytes(), _Saved)
     record = JobRecord(saved.number, saved.proposal, decode_proposal(saved.proposal))

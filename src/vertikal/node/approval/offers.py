@@ -1,4 +1,4 @@
-"""A party's own tables, as its party file offers them to jobs."""
+"""A party's own tables, as its party file offers them and as jobs use them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.party_file import Offer
+from vertikal.node.storage.party_home import PartyHome
 
 if TYPE_CHECKING:
     from vertikal.data.sources import Source
-    from vertikal.node.storage.party_home import PartyHome
 
 
 @dataclass(frozen=True)
 class TableSummary:
-    """What a party sees of its own table when it approves a job."""
+    """The part of a table that a party approves for a job: its rows, columns and their digest."""
 
     rows: int
     digest: str
@@ -24,7 +24,7 @@ class TableSummary:
 
 
 def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
-    """Read the table that a job uses here, if it uses one: the first time that it is touched."""
+    """Read the table that a job uses here, if it uses one; nothing reads it before this."""
     if proposal.job.parties[home.me].table is None:
         return TableSummary(0, "", ())
     from vertikal.data.ids import normalise
@@ -37,11 +37,12 @@ def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
 
 
 def open_table(home: PartyHome, proposal: Proposal) -> Source:
-    """The table that a job uses here."""
+    """Open the table that a job uses here."""
     return open_offer(home, offered(home.file, proposal)[0])
 
 
 def open_offer(home: PartyHome, offer: Offer) -> Source:
+    """Open an offered table, whatever job uses it."""
     from vertikal.data.sources import open_source
 
     return open_source(home.me, offer.source, id=offer.id, query=offer.query, folder=home.folder)
@@ -50,7 +51,7 @@ def open_offer(home: PartyHome, offer: Offer) -> Source:
 def table_digest(
     home: PartyHome, proposal: Proposal, source: Source, ids: list[Any] | None = None
 ) -> str:
-    """Digest of the ids and of all columns that a job uses here; fills ``ids`` on the way."""
+    """Compute the digest of the ids and columns that a job uses here; fills ``ids`` on the way."""
     columns = offered(home.file, proposal)[1]
     label = proposal.job.parties[home.me].label
     return source.digest([*columns, *([label] if label else [])], ids)

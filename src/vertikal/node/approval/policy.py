@@ -1,4 +1,10 @@
-"""Whether a job fits what a party's owner allows: reasons against it, and rules for it."""
+"""The owner's policy, enforced: what a job may use and show, and which jobs a rule approves.
+
+A job is checked when it is submitted, when it is approved, when a run of it begins, and when a
+session of predictions begins. Three numbers of the policy are enforced where they are known:
+``least_rows`` in the alignment, ``least_difference`` in `differencing.py`, ``predictions_per_day``
+in `predictions/daily_limit.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +19,10 @@ from vertikal.node.config.party_file import Offer, PartyFile, Policy, StandingRu
 
 
 def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]]:
-    """The table and the features of it that a job uses here; InputError if they are not offered.
+    """Return the table and the features of it that a job uses here; refuse what is not offered.
 
     A job names tables and columns by the names in the party file. It cannot name a file, a query
-    or a column that the owner did not list. Of a dealer without data it uses no table.
+    or a column that the owner did not list. A dealer without data brings no table.
     """
     part = proposal.job.parties[file.name]
     if part.table is None:
@@ -36,7 +42,7 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
             )
     if not columns or len(set(columns)) != len(columns):
         raise InputError(
-            f"{file.name}: a job must use a column of table {part.table!r} at least, and each once"
+            f"{file.name}: a job must use one column at least of table {part.table!r}, each once"
         )
     return offer, tuple(columns)
 
@@ -55,13 +61,13 @@ def check_policy(file: PartyFile, proposal: Proposal) -> None:
 
 
 def check_attempt(file: PartyFile, attempt: int) -> None:
-    """Refuse a run of a job beyond those that the policy allows: each shows what a run shows."""
+    """Refuse more runs of a job than the policy allows: each run shows something once more."""
     if attempt > file.policy.most_attempts:
         raise PeerVisibleError(f"{file.name} takes part in no more runs of this job")
 
 
 def objections(file: PartyFile, proposal: Proposal) -> list[str]:
-    """Why this party must not take part, in words for the one who asks; empty if it may."""
+    """List the reasons why this party must not take part; the one who asks may read them."""
     policy, job = file.policy, proposal.job
     found = []
     exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
@@ -79,9 +85,9 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
             f"policy of {file.name}: {exposure.components} directions per row, at most "
             f"{policy.most_directions} are allowed"
         )
-    found += [f"policy of {file.name}: {words}" for words in _opened_too_much(policy, exposure)]
+    found += [f"policy of {file.name}: {reason}" for reason in _opened_too_much(policy, exposure)]
     if not policy.experiments:
-        found += [f"policy of {file.name}: {words}" for words in _for_experiments(job, exposure)]
+        found += [f"policy of {file.name}: {reason}" for reason in _for_experiments(job, exposure)]
     if exposure.private and policy.privacy is None:
         found.append(f"policy of {file.name}: it keeps no privacy budget to charge this job to")
     if job.parties[file.name].table is not None:
@@ -131,7 +137,7 @@ def _for_experiments(job: Job, exposure: Exposure) -> list[str]:
 def standing_rule(
     file: PartyFile, proposal: Proposal, columns: Iterable[str], today: int
 ) -> StandingRule | None:
-    """The rule that approves this job without asking, if one does.
+    """Find the rule that approves this job without asking the owner, if there is one.
 
     ``today`` counts the jobs that were approved by rule in the last 24 hours.
     """

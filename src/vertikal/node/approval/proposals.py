@@ -1,8 +1,8 @@
-"""What is asked of parties and what they answer, each under the asker's or answerer's signature.
+"""Proposals of jobs and decisions about them, each signed by the party that makes it.
 
-A proposal is a job as its leader submitted it. Its digest is that of the bytes that were signed, so
-a decision about it is about exactly these bytes: a job that was altered has another digest and
-nobody's approval. A nonce makes the same job, submitted again, another one.
+A proposal is a job as its leader submitted it. Its digest is that of the signed bytes, so that a
+decision is about exactly these bytes: a job that was altered has another digest and nobody's
+approval. A nonce makes the same job, submitted again, another proposal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vertikal.version import __version__
 
 APPROVE, REJECT, CANCEL, STOP = "approve", "reject", "cancel", "stop"
 FINAL = (REJECT, CANCEL, STOP)
-MAX_WORDS = 300
+MAX_REASON = 300
 AHEAD = 300.0
 """Seconds that another party's clock may be ahead of this one's."""
 MAX_PROPOSAL = 252 << 10
@@ -59,7 +59,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One party's word on one proposal."""
+    """One party's verdict on one proposal; ``words`` are its reason, which all parties read."""
 
     digest: str
     party: str
@@ -84,7 +84,7 @@ _read_decision = msgpack_reader(Decision)
 
 
 def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> SignedBytes:
-    """This party's proposal, signed."""
+    """Make this party's proposal and sign it."""
     proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
     raw = msgspec.msgpack.encode(proposal)
     if len(raw) > MAX_PROPOSAL:
@@ -96,12 +96,12 @@ def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> SignedBytes:
 
 
 def read_proposal(signed: SignedBytes, me: str, members: Collection[str], keys: Keys) -> Proposal:
-    """A proposal, if it is one and its submitter signed it and may have; an error otherwise.
+    """Read a proposal that its submitter signed and was allowed to make; refuse any other.
 
     ``members`` are the parties of the federation: nobody else may take part.
     """
     proposal = decode_proposal(signed)
-    # The name first: a signature can only be looked up for a party of the federation.
+    # First of all, so that nothing is said about a job that its submitter did not sign.
     keys.verify(proposal.submitter, _PROPOSAL + signed.raw, signed.signature)
     if me not in proposal.job.parties:
         raise InputError(f"{me} is not a party of this job; those are {proposal.job.names}")
@@ -118,14 +118,14 @@ def read_proposal(signed: SignedBytes, me: str, members: Collection[str], keys: 
 
 
 def check_members(job: Job, members: Collection[str]) -> None:
-    """Refuse a job with a party that nobody can speak to."""
+    """Refuse a job with a party that is not in the federation."""
     for name in job.names:
         if name not in members:
             raise InputError(f"job: {name[:80]!r} is not in the federation file")
 
 
 def check_name(name: str) -> None:
-    """The name of a model is also that of a folder in each party's store."""
+    """Refuse a name of a model that cannot be the name of a folder in each party's store."""
     if not _NAME.fullmatch(name):
         raise InputError.of(
             "name of the model", "1 to 64 letters, digits, dots, dashes or underscores", name[:80]
@@ -133,7 +133,7 @@ def check_name(name: str) -> None:
 
 
 def decode_proposal(signed: SignedBytes) -> Proposal:
-    """What stands in a proposal, believed or not."""
+    """Read a proposal without checking who signed it."""
     try:
         return _read_proposal(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -141,7 +141,7 @@ def decode_proposal(signed: SignedBytes) -> Proposal:
 
 
 def check_age(proposal: Proposal, me: str) -> None:
-    """Refuse a new proposal that is old, or from the future."""
+    """Refuse a new proposal that is old, or that was submitted in the future by this clock."""
     ahead = proposal.submitted - time.time()
     if ahead > AHEAD:
         raise InputError(
@@ -154,24 +154,24 @@ def check_age(proposal: Proposal, me: str) -> None:
         )
 
 
-def decide(digest: str, me: str, verdict: str, words: str, keys: Keys) -> SignedBytes:
-    """This party's decision, signed."""
-    decision = Decision(digest, me, verdict, time.time(), printable(words)[:MAX_WORDS])
+def decide(digest: str, me: str, verdict: str, reason: str, keys: Keys) -> SignedBytes:
+    """Make this party's decision and sign it."""
+    decision = Decision(digest, me, verdict, time.time(), printable(reason)[:MAX_REASON])
     raw = msgspec.msgpack.encode(decision)
     return SignedBytes(raw, keys.sign(_DECISION + raw))
 
 
 def read_decision(signed: SignedBytes, keys: Keys) -> Decision:
-    """A decision, if the party that it names signed it."""
+    """Read a decision that the party that it names signed; refuse any other."""
     try:
         decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
     if decision.verdict not in (APPROVE, *FINAL):
         raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
-    if not is_plain(decision.words, MAX_WORDS):
+    if not is_plain(decision.words, MAX_REASON):
         raise InputError(
-            f"decision: words must be at most {MAX_WORDS} printable characters, got "
+            f"decision: its reason must be at most {MAX_REASON} printable characters, got "
             f"{decision.words[:20]!r}"
         )
     keys.verify(decision.party, _DECISION + signed.raw, signed.signature)

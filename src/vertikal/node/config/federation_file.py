@@ -39,7 +39,7 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str
     listens: str | None = None
     bind: str | None = None
-    """Where this party listens itself, if that is not what the others dial (behind a router)."""
+    """The address at which this party itself listens, if the others dial another one (a router)."""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class FederationFile:
-    """A federation, checked."""
+    """All parties of a federation; names, keys and addresses are checked."""
 
     members: tuple[Member, ...]
 
@@ -82,7 +82,7 @@ class FederationFile:
                     check_address(address, plaintext=False)
         if not any(member.listens for member in members):
             raise InputError(
-                "federation file: one party at least must listen, got no 'listens' in any entry"
+                "federation file: one party at least must listen, but no entry has 'listens'"
             )
         return cls(members)
 
@@ -100,7 +100,7 @@ class FederationFile:
         return {member.name: member.listens for member in self.members}
 
     def credentials(self, identity: Identity) -> Credentials:
-        """What the mesh of this party is handed; refuses an identity that is not listed."""
+        """Make the credentials of this party's mesh; refuse an identity that is not listed."""
         self.member(identity.name)
         listed = {
             member.name: Certificate.parse(member.certificate.strip().encode())
@@ -110,7 +110,7 @@ class FederationFile:
 
 
 def check_party_name(name: str, what: str = "name") -> None:
-    """Refuse a name that cannot be printed, or that would lead to a file of another folder."""
+    """Refuse a name that cannot be printed, or that as a file's name would lead elsewhere."""
     _check_printable(name, what)
     if Path(name).name != name or name == ".." or "\\" in name:
         raise InputError(f"{what} must be usable as the name of a file, got {name!r}")
@@ -124,7 +124,7 @@ def _check_printable(name: str, what: str) -> None:
 
 
 def entry_of(identity: Identity, listens: str | None = None) -> str:
-    """This identity's entry, as it stands in a federation file."""
+    """Write this identity's entry of a federation file."""
     certificate = identity.certificate
     return render(
         Member(certificate.name, certificate.fingerprint, certificate.pem.decode(), listens)
@@ -132,7 +132,7 @@ def entry_of(identity: Identity, listens: str | None = None) -> str:
 
 
 def render(*members: Member) -> str:
-    """A federation file of these entries, which holds nothing that is not in them."""
+    """Write a federation file of these entries, with nothing else in it."""
     return "\n".join(_rendered(member) for member in members)
 
 
@@ -146,14 +146,14 @@ def _rendered(member: Member) -> str:
         lines.append(f"listens = {_quoted(member.listens)}")
     if member.bind:
         lines.append(f"bind = {_quoted(member.bind)}")
-    # As the library writes it: the text of somebody else could end the quotes.
+    # Written anew by the library, since the text of another party could end the quotes.
     certificate = Certificate.parse(member.certificate.strip().encode())
     lines.append(f"certificate = '''\n{certificate.pem.decode()}'''")
     return "\n".join(lines) + "\n"
 
 
 def parse_members(text: str) -> tuple[Member, ...]:
-    """The entries in this text; one that holds anything else is refused."""
+    """Read the entries in this text; refuse a text that holds anything else."""
     try:
         content: _File = convert(tomllib.loads(text), _File)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
@@ -162,7 +162,7 @@ def parse_members(text: str) -> tuple[Member, ...]:
 
 
 def read_toml(path: Path, kind: Any, what: str) -> Any:
-    """A TOML file of this schema; InputError says what is wrong with it, and where."""
+    """Read a TOML file of this schema; InputError says what is wrong in it, and where."""
     try:
         return convert(tomllib.loads(path.read_text(encoding="utf-8")), kind)
     except OSError as error:

@@ -5,8 +5,8 @@
     join:   dials, checks the fingerprint, shows by the secret that it was invited, hands over its
             entry, and waits for the federation file of all
 
-A code travels by another channel than the network (read aloud, a letter). Who has it can join in
-the invited party's place, so it is good for one entry and some minutes.
+A code travels by another channel than the network (read aloud, a letter). Whoever has it can join
+in the invited party's place, so it is good for one entry and some minutes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ MOST_FAILURES = 20
 """Wrong codes after which an invitation is over."""
 
 
-class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """What an invited party gets to know."""
+class InvitationCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """The code that an invited party gets: whom to dial, whose key to expect, and a secret."""
 
     address: str
     fingerprint: str
@@ -65,21 +65,21 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
         return _PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     @classmethod
-    def parse(cls, text: str) -> Code:
+    def parse(cls, text: str) -> InvitationCode:
         try:
             body = text.strip().removeprefix(_PREFIX)
             raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
             code = from_msgpack(raw, cls)
         except (ValueError, msgspec.DecodeError):
             raise InputError("the code is not one that `vertikal invite` printed") from None
-        # Whoever wrote the code chose these: the name leads to a file, and both are printed.
+        # Another party chose the name and the address: the name leads to a file, both are printed.
         check_party_name(code.name, "the name in the code")
         check_address(code.address, plaintext=False)
         return code
 
 
 class Invitation:
-    """The inviting party's side: a port that is open until all have joined, or time is up."""
+    """The inviting party's side: a port that stays open until all have joined or time is up."""
 
     def __init__(
         self,
@@ -101,12 +101,12 @@ class Invitation:
         self._socket = socket.create_server((host.strip("[]"), int(port)))
         at = f"{host}:{self._socket.getsockname()[1]}"
         self.codes = {
-            name: Code(at, entry.fingerprint, name, secret).text()
+            name: InvitationCode(at, entry.fingerprint, name, secret).text()
             for name, secret in self._secrets.items()
         }
 
     def wait(self, seconds: float, joined: Callable[[str], None]) -> str:
-        """The federation file, once all have joined."""
+        """Wait until all have joined; returns the federation file."""
         until = time.monotonic() + seconds
         threads = []
         with self._socket:
@@ -119,7 +119,7 @@ class Invitation:
                     )
                 if self._failures >= MOST_FAILURES:
                     raise IdentityError(
-                        f"{self._failures} connections showed no good code; invite again"
+                        f"{self._failures} connections showed no valid code; invite again"
                     )
                 with contextlib.suppress(TimeoutError):
                     connection, _ = self._socket.accept()
@@ -130,9 +130,14 @@ class Invitation:
                     threads.append(thread)
         for thread in threads:
             thread.join(_STEP)
-        return self._file()
+        return self.federation()
 
-    def _file(self) -> str:
+    def close(self) -> None:
+        """Stop listening; `wait` does so by itself."""
+        self._socket.close()
+
+    def federation(self) -> str:
+        """Write the federation file of all that have joined."""
         return render(self._mine, *(self._entries[name] for name in self._names))
 
     def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
@@ -140,45 +145,45 @@ class Invitation:
         try:
             plain.settimeout(_STEP)
             with self._context.wrap_socket(plain, server_side=True) as connection:
-                name = self._take(_receive(connection))
+                name = self.admit(_receive(connection))
                 joined(name)
                 with self._changed:
                     while len(self._entries) < len(self._names) and time.monotonic() < until:
                         self._changed.wait(0.5)
                     if len(self._entries) < len(self._names):
                         return
-                text = self._file()
-                proof = _proof(self._secrets[name], "federation", text)
+                text = self.federation()
+                proof = proof_of(self._secrets[name], "federation", text)
                 _send(connection, {"federation": text, "proof": proof})
         except (OSError, VertikalError):
             plain.close()
             with self._changed:
                 self._failures += 1
 
-    def _take(self, message: Any) -> str:
-        """Check that this is an invited party's entry, and keep it; its secret is used up."""
+    def admit(self, message: Any) -> str:
+        """Check that this is the entry of an invited party and keep it; its secret is used up."""
         name, entry = str(message.get("name")), str(message.get("entry"))
         with self._changed:
             secret = self._secrets.get(name)
-            proof = _proof(secret or bytes(16), "join", name, entry)
+            proof = proof_of(secret or bytes(16), "join", name, entry)
             good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
             if secret is None or not good or name in self._entries:
-                raise IdentityError("no good code")
+                raise IdentityError("the code is not valid, or was used before")
             self._entries[name] = parse_entry(entry, name)
             self._changed.notify_all()
         return name
 
 
 def join(
-    code: Code, entry: str, seconds: float, say: Callable[[str], None] = lambda words: None
+    code: InvitationCode, entry: str, seconds: float, say: Callable[[str], None] = lambda text: None
 ) -> str:
-    """The invited party's side: the federation file of all. ``say`` hears who invites."""
-    # Before anything is sent: the code names the file, and nothing but an entry leaves it.
+    """Join as the invited party; returns the federation file. ``say`` is told who invites."""
+    # The code names the file of the entry, so nothing but an entry of that name may be sent.
     entry = render(parse_entry(entry, code.name))
     host, _, port = code.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    # The certificate is compared with the fingerprint in the code, below; nothing is sent before.
+    # The certificate is compared with the fingerprint in the code below, before anything is sent.
     context.verify_mode = ssl.CERT_NONE
     try:
         with (
@@ -194,7 +199,7 @@ def join(
                 )
             check_party_name(shown.name, "name of the inviting party")
             say(f"{code.name} joins {shown.name} at {code.address}")
-            proof = _proof(code.secret, "join", code.name, entry)
+            proof = proof_of(code.secret, "join", code.name, entry)
             _send(connection, {"name": code.name, "entry": entry, "proof": proof})
             connection.settimeout(seconds)
             answer = _receive(connection)
@@ -204,14 +209,14 @@ def join(
             "have joined in time; ask for a new one"
         ) from None
     text = str(answer.get("federation"))
-    proof = _proof(code.secret, "federation", text)
+    proof = proof_of(code.secret, "federation", text)
     if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
-        raise SecrecyError("the federation file was not written by the party that invited")
+        raise SecrecyError("the federation file does not come from the party that wrote the code")
     return render(*check_federation(text).members)
 
 
 def parse_entry(text: str, name: str) -> Member:
-    """The one entry in this text, if it is that of ``name`` and its certificate fits."""
+    """Read the one entry in this text; refuse any but that of ``name`` with its own certificate."""
     members = parse_members(text)
     if len(members) != 1:
         raise InputError.of(f"entry of {name}", "one [[party]]", f"{len(members)} of them")
@@ -228,11 +233,12 @@ def parse_entry(text: str, name: str) -> Member:
 
 
 def check_federation(text: str) -> FederationFile:
+    """Read a federation file from text; its names, keys and addresses must fit together."""
     return FederationFile.of(parse_members(text))
 
 
 def write_federation(path: Path, text: str) -> None:
-    """Write the federation file; one that is there and differs is not replaced."""
+    """Write the federation file; refuse to replace another one."""
     if path.exists() and path.read_text(encoding="utf-8") != text:
         raise InputError(
             f"{path.name} is there already and differs; move it away if the new one is right"
@@ -241,7 +247,7 @@ def write_federation(path: Path, text: str) -> None:
 
 
 def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ssl.SSLContext:
-    """TLS as this party."""
+    """Make a TLS context that shows this party's certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
@@ -251,8 +257,9 @@ def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ss
     return context
 
 
-def _proof(secret: bytes, *words: str) -> str:
-    joined = b"".join(len(word.encode()).to_bytes(8, "big") + word.encode() for word in words)
+def proof_of(secret: bytes, *texts: str) -> str:
+    """Prove knowledge of the secret, bound to these texts."""
+    joined = b"".join(len(text.encode()).to_bytes(8, "big") + text.encode() for text in texts)
     return hmac.new(secret, joined, "sha256").hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The party file: what one organisation offers, to whom, and under which conditions.
+"""The party file: tables that one organisation offers, to whom, and under which conditions.
 
     name = "bank"
     key = "bank.key"
@@ -16,7 +16,7 @@
     disclosures = ["values"]         # "open" only if it is named here
     least_rows = 100
 
-Paths are relative to the party file. What the file does not offer cannot be asked for. A file
+Paths are relative to the party file. No job can use anything that the file does not offer. A file
 without tables is that of a party without data, which can only be the dealer of hidden phases.
 """
 
@@ -36,7 +36,7 @@ DIFFERENCING = ("refuse", "warn")
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One table, and which of its columns may be used for what."""
+    """One table, with the columns that jobs may use as features and as labels."""
 
     source: str
     id: str
@@ -49,7 +49,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StandingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule by which jobs are approved without being asked each time; all of it must fit."""
+    """A rule that approves jobs without asking the owner; all of it must fit."""
 
     who: tuple[str, ...]
     algorithms: tuple[str, ...]
@@ -60,14 +60,14 @@ class StandingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all jobs with differential privacy together may spend."""
+    """The privacy budget of all jobs with differential privacy together."""
 
     epsilon: float
     delta: float
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Under which conditions this party takes part at all, whoever approves."""
+    """The conditions under which this party takes part at all, whoever approves."""
 
     who: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = msgspec.field(default_factory=lambda: tuple(ALGORITHMS))
@@ -75,25 +75,25 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least_rows: int = 100
     most_directions: int = 4096
     most_passes: int | None = None
-    """Values of a row that hidden phases may open; if not given, a quarter of the directions."""
+    """Values of a row that hidden phases may open; by default a quarter of the directions."""
     most_value_bits: int = 6
     least_difference: int = 10
     differencing: str = "refuse"
     predictions_per_day: int = 1000
     unknown_ids: str = "reject"
     degraded_predictions: bool = False
-    """Whether to take part in scores of ids that some party lacks: where only this party has one,
+    """True to take part in scores of ids that some party lacks. Where only this party has the id,
     the score depends on its row alone."""
     most_attempts: int = 20
-    """Runs of one job, with those that were broken off: each shows what a run shows."""
+    """Runs of one job, counting those that were broken off: each shows something once more."""
     experiments: bool = False
-    """Whether jobs with a ``secret_seed`` are taken: whoever knows it knows the directions."""
+    """True to allow jobs with a ``secret_seed``: whoever knows it knows the directions."""
     privacy: Privacy | None = None
     standing: tuple[StandingRule, ...] = ()
 
 
 class Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where predictions are served, and what bounds them."""
+    """The address of the HTTP endpoint, its token, and its limits."""
 
     listen: str
     token_file: str
@@ -103,7 +103,7 @@ class Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One party, as its file says it."""
+    """The content of a party file."""
 
     name: str
     key: str
@@ -116,19 +116,19 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     @classmethod
     def load(cls, path: Path) -> PartyFile:
-        """The party in this file, checked."""
+        """Read and check a party file."""
         content: PartyFile = read_toml(path, cls, "party file")
         content.check()
         return content
 
     def check(self) -> None:
-        """Refuse what cannot be meant."""
+        """Refuse values out of range and rules that allow nothing."""
         for name, offer in self.tables.items():
             _check_offer(name, offer)
         policy = self.policy
         _one_of("policy.unknown_ids", policy.unknown_ids, UNKNOWN_IDS)
         _one_of("policy.differencing", policy.differencing, DIFFERENCING)
-        for word, number, least in (
+        for parameter, number, least in (
             ("policy.least_rows", policy.least_rows, 1),
             ("policy.most_directions", policy.most_directions, 1),
             ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
@@ -138,7 +138,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             ("policy.predictions_per_day", policy.predictions_per_day, 0),
         ):
             if number < least:
-                raise InputError.of(f"party file: {word}", f"{least} at least", number)
+                raise InputError.of(f"party file: {parameter}", f"{least} at least", number)
         for rule in policy.standing:
             if not rule.who or not rule.algorithms or not rule.disclosures or rule.per_day < 1:
                 raise InputError(
@@ -156,15 +156,15 @@ def _check_offer(name: str, offer: Offer) -> None:
             f"party file: table {name!r} must name each column once, as id, feature or label"
         )
     if not offer.features and not offer.labels:
-        raise InputError(f"party file: table {name!r} must offer a column at least, got none")
-    strange = set(offer.categories) - set(offer.features)
-    if strange:
+        raise InputError(f"party file: table {name!r} must offer one column at least, got none")
+    others = set(offer.categories) - set(offer.features)
+    if others:
         raise InputError(
             f"party file: table {name!r}: categories must be offered features, got "
-            f"{sorted(strange)[0]!r}"
+            f"{sorted(others)[0]!r}"
         )
 
 
-def _one_of(word: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(parameter: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InputError.of(f"party file: {word}", f"one of {allowed}", value)
+        raise InputError.of(f"party file: {parameter}", f"one of {allowed}", value)

@@ -1,4 +1,4 @@
-"""Standing connections between services: control messages, heartbeats, and the meshes of runs.
+"""Standing connections between services: control messages, gossip about jobs, meshes of runs.
 
-What is said between services enters; what is decided about it does not.
+Everything that services say to one another enters; what a party decides is `approval`.
 """

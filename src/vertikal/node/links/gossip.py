@@ -42,7 +42,7 @@ class LastBeat(NamedTuple):
 
     beat: Beat
     received: float
-    """When it came, by this process's monotonic clock."""
+    """Time of its coming, by this process's monotonic clock."""
     clock_lead: float
     """Seconds by which the peer's clock is ahead of this party's."""
 

@@ -1,7 +1,8 @@
-"""What services say to one another, each message signed by its sender.
+"""Control messages between services, each signed by its sender.
 
-Messages may be lost when a link breaks; none needs an answer. A beat every second says what each
-party knows, and whoever knows more tells it.
+A message may be lost when a link breaks, and none needs an answer: the beat that each party sends
+every second says what it knows, and whoever knows more sends it again. News of very many jobs make
+a beat too long for one message; it then travels in parts.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ MAX_PARTS = 64
 
 
 class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """One job as its party sees it; ``known`` are the parties whose decision it has.
+    """One job as the sender sees it; ``known`` are the parties whose decision it has.
 
-    While it is ``alive`` to a party, the others answer with what they know of it.
+    While a job is ``alive`` to a party, the others tell it what they know of the job.
     """
 
     digest: str
@@ -34,10 +35,10 @@ class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
 
 
 class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, omit_defaults=True):
-    """I am here, at this time by my clock, and these are our common jobs.
+    """The sender is there, at this time by its clock, and these are the common jobs.
 
-    ``full`` says that the disk of my store is: no run begins until it has room. News of very many
-    jobs come in several ``parts``.
+    ``full`` says that the disk of its store is full: no run begins until there is room. This is
+    number ``part`` of ``parts``, counted from 0.
     """
 
     version: str
@@ -49,19 +50,19 @@ class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, om
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """A proposal."""
+    """A proposal, as its submitter signed it."""
 
     proposal: SignedBytes
 
 
 class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """A decision, my own or one that I was told."""
+    """A decision, of the sender or of another party, as that party signed it."""
 
     decision: SignedBytes
 
 
 class Begin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """The leader of a job begins this attempt at it."""
+    """The leader of a job begins this run of it."""
 
     digest: str
     attempt: int
@@ -75,7 +76,7 @@ class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
 
 
 class Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """Bytes that measure a link; the answer brings the number and nothing else."""
+    """Bytes that measure a link; the answer carries the number and no load."""
 
     number: int
     load: bytes = b""
@@ -101,13 +102,13 @@ _read_envelope = msgpack_reader(_Envelope)
 
 
 def pack(sender: str, receiver: str, message: Message, keys: Keys) -> bytes:
-    """A message as it travels."""
+    """Sign a message for one receiver and write it as bytes."""
     raw = msgspec.msgpack.encode(_Envelope(sender, receiver, message))
     return msgspec.msgpack.encode(_Parcel(raw, keys.sign(_PREFIX + raw)))
 
 
 def unpack(sender: str, me: str, packed: bytes, keys: Keys) -> Message:
-    """A message from ``sender`` to me, signed by it; WireError or IdentityError otherwise."""
+    """Read a message from ``sender`` to ``me``; WireError or IdentityError if it is not that."""
     try:
         parcel = _read_parcel(packed)
         envelope = _read_envelope(parcel.raw)
@@ -125,7 +126,7 @@ def split_beat(beat: Beat, most: int = MAX_NEWS) -> list[Beat]:
     """Split a beat into as many parts as its news need, mostly one."""
     pieces: list[list[JobNews]] = [[]]
     size = 0
-    # Beyond the last part jobs that are done wait until others are settled.
+    # Open jobs first: where there are too many parts, those that are done wait for a later beat.
     for one in sorted(beat.jobs, key=lambda one: one.done):
         length = len(msgspec.msgpack.encode(one))
         if size + length > most and pieces[-1]:

@@ -1,9 +1,9 @@
-"""The mesh of one run of one job: packets over the service's standing links.
+"""The mesh of one run or one session: packets over the service's standing links.
 
-What `packet_mesh` gives holds here as on a mesh with links of its own: nothing is lost, repeated or
-out of order while the processes live, pairs that speak through the relay are encrypted from end to
-end, and every wait has a deadline. A peer whose process was started again has lost its part of the
-run; the run ends and the service begins another.
+It promises what every packet mesh does: while the processes live, nothing is lost, repeated or out
+of order, pairs that speak through the relay are encrypted from end to end, and every wait has a
+deadline. A peer whose process was started again has lost its part of the run; the run ends, and the
+leader begins another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vertikal.version import __version__
 
 
 class RunMesh(PacketMesh):
-    """One party's end in one run; ``name`` says which run, and is the same at all parties."""
+    """One party's end of one run; all parties know the run by the same ``name``."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class RunMesh(PacketMesh):
             PeerStopped(f"{self.me}: {name} was started again and has lost its part of this run"),
         )
 
-    def abandon(self, words: str) -> None:
-        """End this party's part: its waits fail with these words, and the others hear them."""
+    def abandon(self, reason: str) -> None:
+        """End this party's part: its waits fail with the reason, and the others are told it."""
         for name in self.peers:
-            self.blame(name, PeerStopped(f"{self.me}: {words}"))
-        self.fail(words)
+            self.blame(name, PeerStopped(f"{self.me}: {reason}"))
+        self.fail(reason)
 
     def parcel(self, sender: str, body: bytes) -> None:
-        """A packet of this run, from the party that the link names."""
+        """Take in a packet of this run from the party that the link names."""
         packet = envelope.unpack(body, len(self.parties))
         if (self.parties[packet.sender], self.parties[packet.receiver]) != (sender, self.me):
             raise WireError(f"a packet of another pair, from {sender}")

@@ -1,9 +1,9 @@
 """The standing links of a party's service: one per peer, for control messages and for all runs.
 
-One port serves everything. A parcel on a link says for what it is (a control message, a run, or a
-relay's notice) and between whom; parcels between two parties that only dial are passed on by the
-first listening party of the federation file. Links break and come back, and a party's process may
-be another one afterwards; whoever uses the links is told.
+One port serves everything. The head of a parcel names its kind (a control message, a packet of a
+run, or a relay's notice), its sender and its receiver. Parcels between two parties that only dial
+are passed on by the relay, which is the first listening party of the federation file. When a link
+breaks or comes back, or a peer's process was started again, all users of the links are told.
 
     1 byte   kind: control, run or notice
     8 bytes  run, 8 bytes sender, 8 bytes receiver: heads of SHA-256 digests
@@ -40,18 +40,18 @@ CONTROL, RUN, NOTICE = 1, 2, 3
 MAX_CONTROL = 256 << 10
 RELAY_CAPACITY = 256 << 20
 REDIAL = 5.0
-"""Seconds after which a peer that refused this party is dialled again."""
+"""Seconds until a peer that refused this party is dialled again."""
 STALE = 5.0
-"""Seconds of silence after which a link gives way to one of a new process."""
+"""Seconds of silence after which the link of a new process may replace that of an old one."""
 
 
 def short_name(text: str) -> bytes:
-    """Eight bytes that stand for a party's name or for a run."""
+    """Shorten the name of a party or of a run to eight bytes."""
     return hashlib.sha256(text.encode()).digest()[:8]
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a relay says of another party's link to it."""
+    """A relay's message that another party's link to it has come up or gone down."""
 
     party: str
     up: bool
@@ -63,17 +63,21 @@ _read_notice = msgpack_reader(Notice)
 
 @dataclass
 class Presence:
-    """Whether a peer can be reached, and by which process of it."""
+    """The state of one peer: up if it can be reached, directly or through the relay."""
 
     up: bool = False
     session: bytes = b""
+    """Names the peer's process."""
     changed: float = 0.0
+    """Time of the last change of ``up`` or ``session``, by the monotonic clock."""
     heard: float = 0.0
+    """Time of the last parcel over its link, by the same clock."""
     fault: str = ""
+    """Reason why it cannot be reached, if there is one beyond its absence."""
 
 
-class Run(Protocol):
-    """A mesh that travels over the links."""
+class AttachedMesh(Protocol):
+    """A mesh whose packets travel over the links, and which is told when a peer comes or goes."""
 
     me: str
     parties: tuple[str, ...]
@@ -114,7 +118,7 @@ class StandingLinks:
         self._links: dict[str, Link] = {}
         self._sessions: dict[str, bytes] = {}
         self._presence = {name: Presence() for name in self.parties if name != me}
-        self._runs: dict[bytes, Run] = {}
+        self._meshes: dict[bytes, AttachedMesh] = {}
         self._diallers: dict[str, Dialler] = {}
         self._timers: set[threading.Timer] = set()
         self._stopped = False
@@ -152,7 +156,7 @@ class StandingLinks:
         return tuple(name for name in parties if name != self.me and name not in self._direct)
 
     def presence(self) -> dict[str, Presence]:
-        """How every other party of the federation stands."""
+        """Return a copy of the state of every other party."""
         with self._lock:
             return {
                 name: Presence(one.up, one.session, one.changed, one.heard, one.fault)
@@ -163,31 +167,31 @@ class StandingLinks:
         with self._lock:
             return self._presence[name].up
 
-    def attach(self, run: Run) -> None:
-        """From now on parcels of this run are handed to it."""
+    def attach(self, mesh: AttachedMesh) -> None:
+        """Hand the parcels of its run to this mesh from now on."""
         with self._lock:
-            if run.run in self._runs:
+            if mesh.run in self._meshes:
                 raise MeshError(f"{self.me}: this run is under way already")
-            self._runs[run.run] = run
+            self._meshes[mesh.run] = mesh
 
-    def detach(self, run: Run) -> None:
+    def detach(self, mesh: AttachedMesh) -> None:
         with self._lock:
-            if self._runs.get(run.run) is run:
-                del self._runs[run.run]
+            if self._meshes.get(mesh.run) is mesh:
+                del self._meshes[mesh.run]
 
     def post(self, to: str, run: bytes, packet: bytes, *, urgent: bool) -> None:
-        """A packet of a run on its way; lost if there is no link."""
+        """Send a packet of a run; it is lost if there is no link."""
         self._send(to, RUN, run, packet, urgent=urgent)
 
     def tell(self, to: str, message: bytes) -> None:
-        """A control message on its way; lost if there is no link."""
+        """Send a control message; it is lost if there is no link."""
         if len(message) > MAX_CONTROL:
             raise WireError(f"control message of {len(message)} bytes, at most {MAX_CONTROL}")
         self._send(to, CONTROL, bytes(8), message, urgent=True)
 
     def _send(self, to: str, kind: int, run: bytes, body: bytes, *, urgent: bool) -> None:
         if to not in self._presence:
-            # A member that has left: the relay would refuse the link of who still speaks to it.
+            # A member that has left: the relay would break a link that still names it.
             return
         with self._lock:
             link = self._links.get(to if to in self._direct else self.relay)
@@ -196,7 +200,7 @@ class StandingLinks:
             link.outbox.put(head + body, urgent=urgent)
 
     def _dials(self, name: str) -> bool:
-        """Of two parties that both listen, the later one in the federation dials."""
+        """Tell which of two listening parties dials: the later one in the federation file."""
         return not self._addresses[self.me] or self.parties.index(self.me) > self.parties.index(
             name
         )
@@ -211,7 +215,7 @@ class StandingLinks:
             self._diallers[name] = dialler
             dialler.start()
 
-    # What the links tell their owner.
+    # Called by the links.
 
     def admit(self, name: str, session: bytes) -> None:
         """Let a peer's process in, unless another living process of that name is here."""
@@ -255,7 +259,7 @@ class StandingLinks:
                 self._announce(link.peer, False, b"")
 
     def arrived(self, raw: bytes, link: Link) -> None:
-        """A parcel came over this link: for me, or to be passed on. WireError for nonsense."""
+        """Take in a parcel for this party, or pass it on; WireError if it is malformed."""
         if len(raw) < HEAD.size:
             raise WireError(f"parcel of {len(raw)} bytes")
         kind, run, sender_id, receiver_id = HEAD.unpack_from(raw)
@@ -269,7 +273,7 @@ class StandingLinks:
             return
         with self._lock:
             self._presence[link.peer].heard = time.monotonic()
-            target = self._runs.get(run) if kind == RUN else None
+            target = self._meshes.get(run) if kind == RUN else None
         if kind == RUN:
             if target is not None and sender in target.parties:
                 target.parcel(sender, raw[HEAD.size :])
@@ -283,7 +287,7 @@ class StandingLinks:
             raise WireError(f"parcel of unknown kind {kind}")
 
     def blame(self, name: str, error: MeshError) -> None:
-        """A link cannot be made as things are; try again later, for files and versions change."""
+        """Note why a link cannot be made, and try again later: files and versions change."""
         with self._lock:
             if self._stopped:
                 return
@@ -295,11 +299,11 @@ class StandingLinks:
         timer.start()
 
     def restarted(self, name: str) -> MeshError:
-        """The listening party ``name`` answered as another process than before."""
+        """Tell all meshes that the listening party ``name`` answered as another process."""
         with self._lock:
-            runs = [run for run in self._runs.values() if name in run.parties]
-        for run in runs:
-            run.peer_restarted(name)
+            meshes = [mesh for mesh in self._meshes.values() if name in mesh.parties]
+        for mesh in meshes:
+            mesh.peer_restarted(name)
         return PeerStopped(f"{self.me}: {name} was started again")
 
     def _pass_on(self, receiver: str, raw: bytes, *, urgent: bool) -> None:
@@ -331,7 +335,7 @@ class StandingLinks:
         now = time.monotonic()
         with self._lock:
             if lost in self._links:
-                # The end of an older link, told late: the newer one stands.
+                # This is late news of an older link: a newer one is up.
                 return
             one = self._presence[name]
             if one.up == up and (not up or one.session == session):
@@ -342,12 +346,12 @@ class StandingLinks:
             one.up, one.heard = up, now if up else one.heard
             if up:
                 one.session, one.fault = session, ""
-            runs = [run for run in self._runs.values() if name in run.parties]
-        for run in runs:
+            meshes = [mesh for mesh in self._meshes.values() if name in mesh.parties]
+        for mesh in meshes:
             if restarted:
-                run.peer_restarted(name)
+                mesh.peer_restarted(name)
             elif up:
-                run.peer_up(name)
+                mesh.peer_up(name)
             else:
-                run.peer_down(name)
+                mesh.peer_down(name)
         self._on_presence(name, up)

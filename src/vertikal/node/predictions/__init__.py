@@ -1,4 +1,4 @@
-"""Predictions with stored models: sessions between parties, limits, and the HTTP endpoint.
+"""Predictions with stored models: sessions between parties, the daily limit, the HTTP endpoint.
 
-What happens after a shard is in the store enters.
+Everything that uses a shard after it is in the store enters.
 """

@@ -1,4 +1,5 @@
-"""What a party keeps on its disk: its home, its audit log, correlations prepared ahead.
+"""A party's disk: its home with key, files and store, its audit log, correlations prepared ahead.
 
-What is durable and belongs to no single job or model enters.
+Files that outlive a process and belong to no single job or model enter; jobs are `approval`,
+shards are `models`.
 """

@@ -1,14 +1,14 @@
-"""The audit log: what a party did and refused, one line each, every line bound to all before it.
+"""The audit log: one line per thing that a party did or refused, each bound to all before it.
 
 A line is a JSON object; its digest is the SHA-256 of the line without it, and stands again in the
 next line as ``previous``. A line that is altered, taken out, put in or moved breaks the chain from
 there on, and `verify` says where.
 
-What a chain cannot show by itself: lines cut from the end, and a log written anew from the start by
-whoever owns the machine. Against both there is the *head*, the number and digest of the last line:
-give it to somebody else (`vertikal audit head`), and `verify` with it proves that the log of that
-day is the beginning of today's. The log keeps its own head in a file beside it, which catches an
-accident, such as half a copy, and not somebody who rewrites that file too.
+The chain by itself does not show that lines were cut from the end, or that the owner of the machine
+has written the whole log anew. Against both there is the *head*, the number and digest of the last
+line: give it to somebody else (`vertikal audit head`), and `verify` with it proves that the log of
+that day is the beginning of today's. The log keeps its own head in a file beside it, which shows an
+accident, such as half a copy; it does not stop somebody who rewrites that file too.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from vertikal.files import disk_error, write_whole
 from vertikal.records import from_json
 
 FIRST = "0" * 64
-"""What the first line names as the digest before it."""
+"""The digest before the first line."""
 
 Fact = str | int | float | bool | None | list[str] | dict[str, int]
-"""What may be said about an event: names, numbers, digests. Never data, ids or keys."""
+"""A fact about an event: a name, a number, a digest. Never data, ids or keys."""
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +49,14 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     previous: str
     digest: str = ""
 
-    def sealed(self) -> Line:
-        """This line with its digest."""
-        return msgspec.structs.replace(self, digest=self._sum())
+    def with_digest(self) -> Line:
+        """Return this line with its digest."""
+        return msgspec.structs.replace(self, digest=self._compute())
 
-    def holds(self) -> bool:
-        return self.digest == self._sum()
+    def is_intact(self) -> bool:
+        return self.digest == self._compute()
 
-    def _sum(self) -> str:
+    def _compute(self) -> str:
         bare = msgspec.to_builtins(msgspec.structs.replace(self, digest=""))
         return hashlib.sha256(_canonical(bare)).hexdigest()
 
@@ -98,7 +98,7 @@ class AuditLog:
                     event,
                     facts,
                     before.digest,
-                ).sealed()
+                ).with_digest()
                 _append(number, msgspec.json.encode(line) + b"\n")
                 write_whole(_head_file(self._path), f"{line.number}:{line.digest}".encode())
         except OSError as error:
@@ -106,7 +106,7 @@ class AuditLog:
         return line
 
     def _mend(self, number: int) -> Head:
-        """The head; an unfinished last line, of a crash in the middle of writing, is taken off."""
+        """Return the head, after removing a last line that a crash left unfinished."""
         raw = _tail(number)
         whole, _, torn = raw.rpartition(b"\n")
         if torn:
@@ -118,9 +118,9 @@ class AuditLog:
 
 
 def read(path: Path) -> Iterator[Line]:
-    """The lines as they stand, without looking at the chain.
+    """Read the lines without checking the chain.
 
-    A last one without its end is being written just now, or was when a crash came: it is no line.
+    A last line without its end is just being written, or a crash left it so: it does not count.
     """
     try:
         with path.open("rb") as file:
@@ -146,8 +146,8 @@ def verify(path: Path, anchor: Head | None = None) -> Head:
             )
         if line.previous != head.digest:
             raise _tampered(path, place, "does not follow from the line before it")
-        if not line.holds():
-            raise _tampered(path, place, "was altered: its digest does not fit its words")
+        if not line.is_intact():
+            raise _tampered(path, place, "was altered: its digest does not fit its content")
         head = Head(line.number, line.digest)
         if anchor is not None and line.number == anchor.number:
             if head != anchor:
@@ -167,7 +167,7 @@ def verify(path: Path, anchor: Head | None = None) -> Head:
 
 
 def _kept_head(path: Path) -> Head | None:
-    """What the head file knows; asked before the log is read, since a service goes on writing."""
+    """Read the head file; call it before reading the log, since a service goes on writing."""
     try:
         return Head.parse(_head_file(path).read_text())
     except FileNotFoundError:
@@ -210,7 +210,7 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _append(number: int, raw: bytes) -> None:
-    """Write all of it, or nothing that stays: a full disk may take half a line."""
+    """Write the whole line or leave nothing of it: a full disk may take half a line."""
     size = os.fstat(number).st_size
     try:
         if os.write(number, raw) < len(raw):
@@ -222,7 +222,7 @@ def _append(number: int, raw: bytes) -> None:
 
 
 def _tail(number: int) -> bytes:
-    """The end of the file, with at least one whole line in it if there is one."""
+    """Read the end of the file, with at least one whole line in it if there is one."""
     size, width = os.fstat(number).st_size, 1 << 12
     while True:
         raw = os.pread(number, width, max(0, size - width))

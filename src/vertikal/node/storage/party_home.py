@@ -1,4 +1,4 @@
-"""One party's own things: its file, key, federation, store, tables and audit log."""
+"""A party's home: its party file, key, federation file, store and audit log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PartyHome:
-    """What a party's service stands on; one process at a time has its store."""
+    """All that a party's service needs of its own disk; one process at a time has the store."""
 
     def __init__(self, path: Path, passphrase: bytes | None = None) -> None:
         self.folder = path.parent
@@ -42,7 +42,8 @@ class PartyHome:
         self._alone = _lock(self.store)
         self.log = AuditLog(self.store / "audit.log", self.me)
         self.room = Room(self.store)
-        self._owed: list[tuple[str, dict[str, Fact]]] = []
+        self._unwritten: list[tuple[str, dict[str, Fact]]] = []
+        """Events for which the audit log has had no room so far."""
         self._noted: set[tuple[str, str]] = set()
         """Events that `note_once` has written, so that it writes none twice."""
 
@@ -59,22 +60,22 @@ class PartyHome:
         path, total = self.store / "budget.json", self.policy.privacy
         return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
 
-    def note(self, event: str, job: Mapping[str, Fact], words: str = "") -> None:
-        """Write an event of a job to the audit log; ``job`` says which one (`JobRecord.facts`)."""
-        self._record(event, **job, words=words)
+    def note(self, event: str, job: Mapping[str, Fact], text: str = "") -> None:
+        """Write an event of a job to the audit log; `JobRecord.facts` name the job."""
+        self._record(event, **job, words=text)
 
-    def note_once(self, event: str, words: str) -> None:
+    def note_once(self, event: str, text: str) -> None:
         """Write an event to the audit log, unless this process has written the same before.
 
         A full disk is no error here: the line is then written when there is room again.
         """
-        if (event, words) not in self._noted:
-            self._noted.add((event, words))
+        if (event, text) not in self._noted:
+            self._noted.add((event, text))
             with suppress(DiskFull):
-                self._record(event, words=words)
+                self._record(event, words=text)
 
     def note_ledgers(self, what: str, digest: str, ledgers: Sequence[Ledger]) -> None:
-        """Write to the audit log what left this party in a run, by kind of message."""
+        """Write to the audit log how many bytes left this party, by kind and receiver."""
         sent: dict[str, int] = {}
         for entry in (entry for ledger in ledgers for entry in ledger.entries()):
             key = f"{entry.disclosure.name} to {entry.receiver}"
@@ -82,20 +83,20 @@ class PartyHome:
         self._record("sent", what=what, digest=digest, bytes=sent)
 
     def _record(self, event: str, **facts: Fact) -> None:
-        """Write to the audit log; what a full disk keeps out of it is owed."""
+        """Write to the audit log; a line for which there is no room is kept until there is."""
         try:
             self.log.record(event, **facts)
         except DiskFull:
-            self._owed.append((event, facts))
+            self._unwritten.append((event, facts))
             raise
 
     def has_room(self) -> bool:
-        """Whether the store has room, once what is owed to the audit log is in it."""
+        """Tell whether the disk has room, after writing the audit lines that waited for it."""
         try:
-            while self.room.regained() and self._owed:
-                event, facts = self._owed[0]
+            while self.room.regained() and self._unwritten:
+                event, facts = self._unwritten[0]
                 self.log.record(event, **facts)
-                del self._owed[0]
+                del self._unwritten[0]
         except DiskFull:
             self.room.full = True
         return not self.room.full
@@ -105,13 +106,13 @@ class PartyHome:
         if isinstance(error, DiskFull):
             self.room.full = True
 
-    def note_refusal(self, sender: str, words: str) -> None:
-        """Write to the audit log what somebody asked for and did not get."""
-        self.log.record("refused", peer=sender, words=" ".join(words.split())[:500])
+    def note_refusal(self, sender: str, reason: str) -> None:
+        """Write to the audit log that a peer asked for something and did not get it."""
+        self.log.record("refused", peer=sender, words=" ".join(reason.split())[:500])
 
 
 def _lock(store: Path) -> IO[bytes]:
-    """The store for this process alone, until it ends."""
+    """Lock the store for this process, until it ends."""
     number = os.open(store / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     file = os.fdopen(number, "wb")
     try:

@@ -16,7 +16,7 @@ from vertikal.secure.keys.identity import Certificate
 from vertikal.version import __version__
 
 _REMARKABLE = 2.0
-"""Seconds between two clocks that are worth a remark."""
+"""Seconds between two clocks from which on the difference is shown."""
 
 
 def describe_peers(

@@ -1,4 +1,4 @@
-"""How fast the links to the other parties are, by a few control messages."""
+"""Measurement of the links to the other parties, by a few control messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from collections.abc import Callable
 from vertikal.node.links.messages import Probe
 
 LOAD = 128 << 10
+"""Bytes of one loaded probe."""
 COUNT = 8
+"""Loaded probes in one measurement."""
 _WAIT = 5.0
+"""Seconds after which an answer is given up."""
 
 
 class LinkMeter:
@@ -23,8 +26,8 @@ class LinkMeter:
         self._answers: set[tuple[str, int]] = set()
         self._next = 0
 
-    def heard(self, sender: str, probe: Probe) -> None:
-        """A probe to answer, or the answer to one of mine."""
+    def hear(self, sender: str, probe: Probe) -> None:
+        """Answer a peer's probe, or take in its answer to one of this party's."""
         if not probe.answer:
             self._tell(sender, Probe(probe.number, b"", True))
             return
@@ -33,7 +36,7 @@ class LinkMeter:
             self._changed.notify_all()
 
     def measure(self, peer: str) -> tuple[float, float] | None:
-        """(seconds there and back, bytes a second there); None if no answer comes."""
+        """Return (seconds there and back, bytes a second there), or None if no answer comes."""
         empty = self._round(peer, [b""])
         loaded = self._round(peer, [os.urandom(LOAD)] * COUNT)
         if empty is None or loaded is None:
@@ -41,6 +44,7 @@ class LinkMeter:
         return empty, COUNT * LOAD / max(1e-6, loaded - empty)
 
     def _round(self, peer: str, loads: list[bytes]) -> float | None:
+        """Send these loads; returns the seconds until all are answered."""
         began = time.monotonic()
         numbers = []
         for load in loads:
