@@ -663,6 +663,18 @@ def test_only_the_relay_gives_notices():
         assert stream_of(ends, "d", "c", 3) == [0, 1, 2]
 
 
+def test_the_relay_passes_nothing_to_who_takes_it_from_the_sender_only():
+    """Passed on, it made the receiver end its link with the relay, and blame that."""
+    addresses = {"a": f"127.0.0.1:{free_port()}", "b": None, "c": f"127.0.0.1:{free_port()}"}
+    with parties("abc", addresses, timing=STEADY) as (ends, _):
+        for one in ends.values():
+            one.connect()
+        raw = envelope.pack_head(envelope.STATE, 0, 1, 2, 0) + b"closed"
+        with pytest.raises(WireError, match="a packet for c, to which b has an own link"):
+            ends["a"].arrived(raw, Link("b", False))
+        assert stream_of(ends, "a", "c", 3) == [0, 1, 2]
+
+
 def test_a_notice_of_a_relay_is_only_about_parties_behind_it():
     with parties("abc", timing=QUICK) as (ends, _):
         for one in ends.values():

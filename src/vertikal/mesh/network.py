@@ -66,6 +66,7 @@ class NetworkMesh(PacketMesh):
             timing=timing,
         )
         self._direct = direct
+        self._listening = frozenset(listening)
         self._links: dict[str, Link] = {}
         self._sessions: dict[str, bytes] = {}
         mine = addresses[me]
@@ -148,8 +149,11 @@ class NetworkMesh(PacketMesh):
             # Passed on, it would speak of others in the relay's name.
             raise WireError(f"a notice from {sender}, which is not the relay")
         if receiver != self.me:
-            if self.me != self.relay or receiver == sender:
+            if self.me != self.relay:
                 raise WireError(f"a packet for {receiver} at {self.me}, which relays nothing")
+            if self._listening & {sender, receiver}:
+                # Its receiver takes such a packet from nobody but the sender.
+                raise WireError(f"a packet for {receiver}, to which {sender} has an own link")
             with self._changed:
                 onward = self._links.get(receiver)
             if onward is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vertikal.errors import (
+    DiskFull,
     IdentityError,
     InputError,
     VertikalError,
@@ -56,7 +57,12 @@ class Service:
         self._wake = threading.Event()
         """Set to ask for the next beat at once."""
         self.links = StandingLinks(
-            self.me, self.home.federation, self.home.keys, self._on_control, self._on_presence
+            self.me,
+            self.home.federation,
+            self.home.keys,
+            self._on_control,
+            self._on_presence,
+            self._on_nonsense,
         )
         self.runs = JobRuns(
             self.home, self.book, self.links, self._stop_job, self._say, self._wake.set
@@ -234,6 +240,13 @@ class Service:
             case Probe():
                 self._meter.hear(sender, message)
         self.runs.end_finished()
+
+    def _on_nonsense(self, name: str, words: str) -> None:
+        self._say(f"{name}: {words}")
+        try:
+            self.home.note_refusal(name, words)
+        except DiskFull as error:
+            self.home.mind_room(error)
 
     def _on_presence(self, name: str, up: bool) -> None:
         self._say(f"{name} is {'connected' if up else 'not connected any more'}")

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from tests.conformance.networks import credentials, free_port, identity
+from tests.organisations import until
 from vertikal.errors import IdentityError, MeshError, NameTaken, PeerStopped, WireError
 from vertikal.mesh.network_links import Link
+from vertikal.mesh.packets import envelope
 from vertikal.node.config.federation_file import FederationFile, Member
 from vertikal.node.links.standing_links import (
     CONTROL,
@@ -23,6 +25,8 @@ from vertikal.node.links.standing_links import (
 )
 
 NAMES = ("lender", "bank", "shop")
+PACKET = envelope.pack_head(envelope.STATE, 0, 1, 2, 0)
+"""What the relay passes on of a run: its envelope can be read, its body cannot."""
 
 
 class Heard:
@@ -48,20 +52,25 @@ class Heard:
         self.told.append((sender, body))
 
 
-def end(name):
-    """One party's end, not started: links are made by hand."""
+def federation(*listening):
     members = []
     for one in NAMES:
         certificate = identity(one).certificate
-        listens = f"127.0.0.1:{free_port()}" if one == "lender" else None
+        listens = f"127.0.0.1:{free_port()}" if one in listening else None
         members.append(Member(one, certificate.fingerprint, certificate.pem.decode(), listens))
+    return FederationFile.of(tuple(members))
+
+
+def end(name, among=None, complaints=None):
+    """One party's end, not started: links are made by hand."""
     messages = []
     links = StandingLinks(
         name,
-        FederationFile.of(tuple(members)),
+        among or federation("lender"),
         credentials(name, NAMES),
         lambda sender, raw: messages.append((sender, raw)),
         lambda *_: None,
+        lambda *complaint: complaints is None or complaints.append(complaint),
     )
     return links, messages
 
@@ -97,13 +106,13 @@ def test_parcels_reach_whom_they_are_for(bank):
     links.arrived(parcel(CONTROL, "lender", "bank", b"hello"), link)
     links.arrived(parcel(CONTROL, "shop", "bank", b"relayed"), link)
     assert messages == [("lender", b"hello"), ("shop", b"relayed")]
-    links.arrived(parcel(RUN, "shop", "bank", b"packet"), link)
-    links.arrived(parcel(RUN, "shop", "bank", b"packet", run=b"another!"), link)
-    assert run.told == [("shop", b"packet")]
+    links.arrived(parcel(RUN, "shop", "bank", PACKET), link)
+    links.arrived(parcel(RUN, "shop", "bank", PACKET, run=b"another!"), link)
+    assert run.told == [("shop", PACKET)]
     with pytest.raises(MeshError, match="under way already"):
         links.attach(run)
     links.detach(run)
-    links.arrived(parcel(RUN, "shop", "bank", b"late"), link)
+    links.arrived(parcel(RUN, "shop", "bank", PACKET), link)
     assert len(run.told) == 1
 
 
@@ -111,7 +120,7 @@ def test_a_run_hears_nobody_but_its_parties(bank):
     links, link, _ = bank
     run = Heard(("lender", "bank"))
     links.attach(run)
-    links.arrived(parcel(RUN, "shop", "bank"), link)
+    links.arrived(parcel(RUN, "shop", "bank", PACKET), link)
     assert run.told == []
 
 
@@ -229,3 +238,72 @@ def test_nor_does_it_hide_those_behind_the_relay(bank, monkeypatch):
     links.link_down(old)
     assert links.is_up("lender")
     assert links.is_up("shop")
+
+
+@pytest.fixture
+def three(request):
+    """The started ends of all parties by name, what each was told, and what each complains of."""
+    among = federation("lender", *getattr(request, "param", ()))
+    complaints = {name: [] for name in NAMES}
+    ends = {name: end(name, among, complaints[name]) for name in NAMES}
+    for links, _ in ends.values():
+        links.start()
+    for name, (links, _) in ends.items():
+        others = [other for other in NAMES if other != name]
+        until(lambda links=links, others=others: all(map(links.is_up, others)), "all are up")
+    yield ends, complaints
+    for links, _ in ends.values():
+        links.stop()
+
+
+BAD = {
+    "an unknown kind": (parcel(9, "bank", "shop"), "unknown kind 9"),
+    "a notice": (parcel(NOTICE, "bank", "shop"), "a notice of bank, which is not the relay"),
+    "a long message": (parcel(CONTROL, "bank", "shop", b"x" * (MAX_CONTROL + 1)), "at most"),
+    "a run without an envelope": (parcel(RUN, "bank", "shop", b"x"), "packet of 1 bytes"),
+    "a run's unknown kind": (
+        parcel(RUN, "bank", "shop", envelope.pack_head(9, 0, 1, 2, 0)),
+        "packet of unknown kind 9",
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "said"), BAD.values(), ids=list(BAD))
+def test_a_member_cannot_cut_another_off_from_the_relay(three, raw, said):
+    """Passed on unchecked, such a parcel made its receiver end its link with the relay."""
+    ends, complaints = three
+    shop = ends["shop"][0]
+    before = shop.presence()["lender"].changed
+    ends["bank"][0]._links["lender"].outbox.put(raw, urgent=True)
+    until(lambda: complaints["lender"], "the relay says who sent it")
+    time.sleep(0.2)
+    assert shop.is_up("lender")
+    assert shop.presence()["lender"].changed == before
+    assert shop.presence()["lender"].fault == ""
+    assert complaints["shop"] == []
+    who, words = complaints["lender"][0]
+    assert who == "bank"
+    assert said in words
+
+
+@pytest.mark.parametrize("three", [("shop",)], indirect=True)
+def test_nor_by_the_relay_where_they_have_a_link_of_their_own(three):
+    """The shop listens too, so it takes nothing of the bank from the relay."""
+    ends, complaints = three
+    shop = ends["shop"][0]
+    before = shop.presence()["lender"].changed
+    ends["bank"][0]._links["lender"].outbox.put(parcel(CONTROL, "bank", "shop"), urgent=True)
+    until(lambda: complaints["lender"], "the relay says who sent it")
+    time.sleep(0.2)
+    assert shop.presence()["lender"].changed == before
+    assert "for shop, to which bank has a link of its own" in complaints["lender"][0][1]
+
+
+def test_the_relay_passes_on_what_is_in_order(lender):
+    link = Link("shop", False)
+    lender.link_up(link)
+    taken = len(link.outbox._urgent)
+    lender.arrived(parcel(RUN, "bank", "shop", PACKET + b"closed"), Link("bank", False))
+    assert list(link.outbox._data) == [parcel(RUN, "bank", "shop", PACKET + b"closed")]
+    lender.arrived(parcel(CONTROL, "bank", "shop", b"hello"), Link("bank", False))
+    assert len(link.outbox._urgent) == taken + 1

@@ -153,16 +153,26 @@ def pack_head(kind: int, flags: int, sender: int, receiver: int, number: int) ->
     return ENVELOPE.pack(kind, flags, sender, receiver, number)
 
 
-def unpack(raw: bytes, parties: int) -> Packet:
-    """Read a packet, and check all that can be checked without its sender's state."""
-    if not ENVELOPE.size <= len(raw) <= MAX_PACKET:
-        raise WireError(f"packet of {len(raw)} bytes, {ENVELOPE.size} to {MAX_PACKET} are allowed")
-    kind, flags, sender, receiver, number = ENVELOPE.unpack_from(raw)
+def read_envelope(raw: bytes, start: int = 0) -> tuple[int, int, int, int, int]:
+    """Read the envelope at ``start``, and check size, kind and flags: all that a relay can check.
+
+    Returns kind, flags, sender, receiver and number.
+    """
+    size = len(raw) - start
+    if not ENVELOPE.size <= size <= MAX_PACKET:
+        raise WireError(f"packet of {size} bytes, {ENVELOPE.size} to {MAX_PACKET} are allowed")
+    kind, flags, sender, receiver, number = ENVELOPE.unpack_from(raw, start)
     if kind not in (HELLO, DATA, STATE, NOTICE):
         raise WireError(f"packet of unknown kind {kind}")
     allowed = {HELLO: ASK, DATA: FIRST | LAST}.get(kind, 0)
     if flags & ~allowed:
         raise WireError(f"packet of kind {kind} with flags {flags}")
+    return kind, flags, sender, receiver, number
+
+
+def unpack(raw: bytes, parties: int) -> Packet:
+    """Read a packet, and check all that can be checked without its sender's state."""
+    kind, flags, sender, receiver, number = read_envelope(raw)
     if sender >= parties or receiver >= parties or sender == receiver:
         raise WireError(f"packet from party {sender} to party {receiver} of {parties}")
     view = memoryview(raw)

@@ -66,10 +66,18 @@ class RunMesh(PacketMesh):
         self.fail(reason)
 
     def parcel(self, sender: str, body: bytes) -> None:
-        """Take in a packet of this run from the party that the link names."""
-        packet = envelope.unpack(body, len(self.parties))
-        if (self.parties[packet.sender], self.parties[packet.receiver]) != (sender, self.me):
-            raise WireError(f"a packet of another pair, from {sender}")
+        """Take in a packet of this run from the party that the link names.
+
+        Nonsense ends the run and blames that party. The link stays: it may be the relay's, which
+        cannot know the places of a run's parties.
+        """
+        try:
+            packet = envelope.unpack(body, len(self.parties))
+            if (self.parties[packet.sender], self.parties[packet.receiver]) != (sender, self.me):
+                raise WireError("a packet of another pair")
+        except WireError as error:
+            self.blame(sender, WireError(f"{self.me}: {sender} sent {error}"))
+            return
         self._accept(packet)
 
     def _post(self, peer: str, packet: envelope.Ready, *, urgent: bool) -> None:

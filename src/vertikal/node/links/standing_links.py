@@ -2,7 +2,8 @@
 
 One port serves everything. The head of a parcel names its kind (a control message, a packet of a
 run, or a relay's notice), its sender and its receiver. Parcels between two parties that only dial
-are passed on by the relay, which is the first listening party of the federation file. When a link
+are passed on by the relay, which is the first listening party of the federation file. It checks
+each before: one that its receiver would refuse ends the link of the party that sent it. When a link
 breaks or comes back, or a peer's process was started again, all users of the links are told.
 
     1 byte   kind: control, run or notice
@@ -31,6 +32,7 @@ from vertikal.errors import (
     WireError,
 )
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
+from vertikal.mesh.packets import envelope
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.records import msgpack_reader
 from vertikal.secure.keys.credentials import Credentials
@@ -99,12 +101,15 @@ class StandingLinks:
         credentials: Credentials,
         on_control: Callable[[str, bytes], None],
         on_presence: Callable[[str, bool], None],
+        on_nonsense: Callable[[str, str], None],
     ) -> None:
+        """``on_nonsense`` hears which peer sent something that ended its link, and what."""
         self.me = me
         self.parties = federation.names
         self._credentials = credentials
         self._on_control = on_control
         self._on_presence = on_presence
+        self._on_nonsense = on_nonsense
         self._addresses = federation.addresses()
         self._bind = federation.member(me).bind
         listening = [name for name in self.parties if self._addresses[name]]
@@ -260,31 +265,49 @@ class StandingLinks:
 
     def arrived(self, raw: bytes, link: Link) -> None:
         """Take in a parcel for this party, or pass it on; WireError if it is malformed."""
+        try:
+            self._sort(raw, link)
+        except WireError as error:
+            if not link.dialled:
+                # Who was dialled is blamed by its dialler.
+                self._on_nonsense(link.peer, f"its link was ended, for it sent {error}")
+            raise
+
+    def _sort(self, raw: bytes, link: Link) -> None:
         if len(raw) < HEAD.size:
-            raise WireError(f"parcel of {len(raw)} bytes")
+            raise WireError(f"a parcel of {len(raw)} bytes, {HEAD.size} at least are needed")
         kind, run, sender_id, receiver_id = HEAD.unpack_from(raw)
         sender, receiver = self._names.get(sender_id), self._names.get(receiver_id)
         if sender is None or receiver is None or sender == receiver:
             raise WireError("a parcel between parties that the federation file does not list")
         if sender != link.peer and not (link.peer == self.relay and sender not in self._direct):
             raise WireError(f"a parcel of {sender} over the link of {link.peer}")
+        self._check_parcel(kind, raw, sender)
         if receiver != self.me:
-            self._pass_on(receiver, raw, urgent=kind != RUN)
+            self._pass_on(sender, receiver, raw, urgent=kind != RUN)
             return
         with self._lock:
             self._presence[link.peer].heard = time.monotonic()
             target = self._meshes.get(run) if kind == RUN else None
-        if kind == RUN:
-            if target is not None and sender in target.parties:
-                target.parcel(sender, raw[HEAD.size :])
-        elif kind == CONTROL:
-            if len(raw) > HEAD.size + MAX_CONTROL:
-                raise WireError(f"control message of {len(raw)} bytes")
+        if kind == CONTROL:
             self._on_control(sender, raw[HEAD.size :])
-        elif kind == NOTICE and sender == self.relay:
+        elif kind == NOTICE:
             self._noticed(raw[HEAD.size :])
-        else:
-            raise WireError(f"parcel of unknown kind {kind}")
+        elif target is not None and sender in target.parties:
+            target.parcel(sender, raw[HEAD.size :])
+
+    def _check_parcel(self, kind: int, raw: bytes, sender: str) -> None:
+        """Refuse a parcel that its receiver would refuse, whoever that is."""
+        if kind == RUN:
+            envelope.read_envelope(raw, HEAD.size)
+        elif kind == CONTROL:
+            size = len(raw) - HEAD.size
+            if size > MAX_CONTROL:
+                raise WireError(f"a control message of {size} bytes, at most {MAX_CONTROL}")
+        elif kind != NOTICE:
+            raise WireError(f"a parcel of unknown kind {kind}")
+        elif sender != self.relay:
+            raise WireError(f"a notice of {sender}, which is not the relay")
 
     def blame(self, name: str, error: MeshError) -> None:
         """Note why a link cannot be made, and try again later: files and versions change."""
@@ -306,9 +329,12 @@ class StandingLinks:
             mesh.peer_restarted(name)
         return PeerStopped(f"{self.me}: {name} was started again")
 
-    def _pass_on(self, receiver: str, raw: bytes, *, urgent: bool) -> None:
+    def _pass_on(self, sender: str, receiver: str, raw: bytes, *, urgent: bool) -> None:
         if self.me != self.relay:
             raise WireError(f"a parcel for {receiver} at {self.me}, which relays nothing")
+        if self._addresses[sender] or self._addresses[receiver]:
+            # Its receiver takes such a parcel from nobody but the sender.
+            raise WireError(f"a parcel for {receiver}, to which {sender} has a link of its own")
         with self._lock:
             onward = self._links.get(receiver)
         if onward is not None:
