@@ -92,7 +92,13 @@ class Service:
 
     def start(self) -> None:
         """Connect to the peers, answer the owner, and take up the jobs that wait."""
-        self.home.log.record("started")
+        not_compared = self.home.not_compared()
+        self.home.log.record("started", not_compared=not_compared)
+        if not_compared:
+            self._say(
+                f"keys not compared with {', '.join(not_compared)}: call them, and run `vertikal "
+                "federation verify`"
+            )
         self.runs.sweep()
         self.links.start()
         self._control.start()

@@ -158,7 +158,10 @@ class Decisions:
             is_new = record.add(signed, proposals.read_decision(signed, self._home.keys))
             if is_new and (verdict, reason) == (APPROVE, BY_RULE):
                 record.by_rule = time.time()
-        self._home.note(verdict, record.facts, reason)
+        facts = dict(record.facts)
+        if verdict == APPROVE:
+            facts["not_compared"] = self._home.not_compared(record.proposal.job.names)
+        self._home.note(verdict, facts, reason)
         self._say(f"job {record.number}: {record.state(self.me)}")
         self._peers.share(record)
 

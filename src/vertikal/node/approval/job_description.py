@@ -42,6 +42,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     lines += [f"  {one.what}: {one.learns}" for one in messages]
     lines += _ids(home, record)
     lines += ["", "What it costs, at most", *_cost(home, record)]
+    lines += ["", "Keys", _keys(home, record)]
     lines += ["", "Decisions"]
     for name in job.names:
         entry = record.decisions.get(name)
@@ -55,6 +56,17 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         lines += ["", f"Note: {record.note}"]
     # Line by line, so that the text of another party cannot begin a line of its own.
     return "\n".join(printable(line) for line in lines)
+
+
+def _keys(home: PartyHome, record: JobRecord) -> str:
+    """Say with whom the owner has not compared keys."""
+    missing = home.not_compared(record.proposal.job.names)
+    if not missing:
+        return "  you have compared yours with those of all other parties of the job"
+    return (
+        f"  not compared with {', '.join(missing)}: whoever wrote the federation file could read "
+        "and answer in their place; `vertikal federation verify` tells how"
+    )
 
 
 def _ids(home: PartyHome, record: JobRecord) -> list[str]:

@@ -96,16 +96,16 @@ class FederationFile:
                 return member
         raise PartyUnknown(f"{name!r} is not in the federation file; listed are {self.names}")
 
+    def certificate(self, name: str) -> Certificate:
+        return Certificate.parse(self.member(name).certificate.strip().encode())
+
     def addresses(self) -> dict[str, str | None]:
         return {member.name: member.listens for member in self.members}
 
     def credentials(self, identity: Identity) -> Credentials:
         """Make the credentials of this party's mesh; refuse an identity that is not listed."""
         self.member(identity.name)
-        listed = {
-            member.name: Certificate.parse(member.certificate.strip().encode())
-            for member in self.members
-        }
+        listed = {name: self.certificate(name) for name in self.names}
         return Credentials(identity, listed)
 
 

@@ -14,6 +14,7 @@ from vertikal.files import Room, private_folder
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
 from vertikal.node.storage.audit_log import AuditLog, Fact
+from vertikal.node.storage.compared_keys import ComparedKeys
 from vertikal.secure.keys.identity import Identity
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class PartyHome:
         self.store = private_folder(self.folder / self.file.store)
         self._alone = _lock(self.store)
         self.log = AuditLog(self.store / "audit.log", self.me)
+        self.compared = ComparedKeys(self.store, self.me)
         self.room = Room(self.store)
         self._unwritten: list[tuple[str, dict[str, Fact]]] = []
         """Events for which the audit log has had no room so far."""
@@ -59,6 +61,11 @@ class PartyHome:
 
         path, total = self.store / "budget.json", self.policy.privacy
         return BudgetFile.obtain(path, epsilon=total.epsilon, delta=total.delta)
+
+    def not_compared(self, parties: Sequence[str] | None = None) -> list[str]:
+        """The other parties, of all or of these, whose keys the owner has not compared."""
+        missing = self.compared.missing(self.federation)
+        return missing if parties is None else [name for name in missing if name in parties]
 
     def note(self, event: str, job: Mapping[str, Fact], text: str = "") -> None:
         """Write an event of a job to the audit log; `JobRecord.facts` name the job."""
