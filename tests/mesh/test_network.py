@@ -709,6 +709,39 @@ def test_a_full_outbox_makes_the_relay_read_more_slowly():
     join([thread])
 
 
+def test_a_party_that_floods_the_relay_holds_up_nobody_else():
+    outbox = Outbox()
+    for number in range(3):
+        outbox.put(b"flood %d" % number, urgent=True, source="b", limit=100)
+        outbox.put(b"flood", urgent=False, source="b", limit=100)
+    outbox.put(b"data", urgent=False, source="c", limit=10)
+    outbox.put(b"beat", urgent=True, source="c", limit=10)
+    outbox.finish()
+    assert list(outbox) == [
+        *(b"flood 0", b"beat", b"flood 1", b"flood 2"),
+        *(b"flood", b"data", b"flood", b"flood"),
+    ]
+
+
+def test_a_party_that_opens_stream_after_stream_takes_no_thread_of_the_others(monkeypatch):
+    """Nobody says who it is on them, and each would keep a thread for as long as it may."""
+    monkeypatch.setattr(network_links, "GREETING", 60.0)
+    addresses = star_of("abc")
+    with parties("a", addresses) as (ends, _):
+        calls = [raw_call(addresses, "b") for _ in range(40)]
+        code = None
+        while code is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+            ended = [stream for _, _, stream in calls if stream.done()]
+            code = ended[0].code() if ended else None
+            time.sleep(0.05)
+        ends["c"] = end("c", addresses)
+        ends["c"].send("a", "x", {"still": "here"})
+        assert ends["a"].recv("c", "x", 15.0) == {"still": "here"}
+        for channel, outbox, _ in calls:
+            outbox.close()
+            channel.close()
+
+
 def test_a_newer_link_takes_the_place_of_an_older_one():
     with parties("a", star_of("abc")) as (ends, _):
         old, new = Link("b", False), Link("b", False)

@@ -19,8 +19,8 @@ from vertikal.mesh.packets.envelope import NOTICE, LinkNotice, Ready
 from vertikal.mesh.packets.packet_mesh import CAPACITY, PacketMesh, Timing
 from vertikal.mesh.packets.security import NetworkSecurity
 
-RELAY_CAPACITY = 256 << 20
-"""Bytes that a relay holds for one party before it reads more slowly from the others."""
+RELAY_CAPACITY = 64 << 20
+"""Bytes that a relay holds of one party for another before it reads more slowly from the first."""
 
 
 class NetworkMesh(PacketMesh):
@@ -157,7 +157,8 @@ class NetworkMesh(PacketMesh):
             with self._changed:
                 onward = self._links.get(receiver)
             if onward is not None:
-                onward.outbox.put(raw, urgent=packet.kind != envelope.DATA, limit=RELAY_CAPACITY)
+                urgent = packet.kind != envelope.DATA
+                onward.outbox.put(raw, urgent=urgent, source=sender, limit=RELAY_CAPACITY)
         elif packet.kind == NOTICE:
             notice = envelope.decode(packet.body, LinkNotice)
             if notice.party in self._pairs and notice.party not in self._direct:

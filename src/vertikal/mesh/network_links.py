@@ -41,6 +41,9 @@ FLUSH = 1.0
 """Seconds that a link has at the end to deliver what lies ready."""
 EXPLAIN_AFTER = 3
 """Failed attempts after which TLS itself is asked for the reason."""
+STREAMS = 4
+"""Streams that one party may have open at once. An old one may not have ended when its successor
+comes; more would take the threads that other parties need."""
 GREETING = 20.0
 """Seconds that the other end of a new stream has to say who it is."""
 PING = (15.0, 60.0)
@@ -104,33 +107,60 @@ def _first(messages: Iterator[bytes], give_up: Callable[[], object]) -> Greeting
         timer.cancel()
 
 
+class _Queues:
+    """Queues of packets, one for each source; the sources take turns."""
+
+    def __init__(self) -> None:
+        self._packets: dict[str, deque[Ready]] = {}
+        """By source; the source whose turn is next comes first."""
+
+    def __bool__(self) -> bool:
+        return bool(self._packets)
+
+    def append(self, source: str, packet: Ready) -> None:
+        self._packets.setdefault(source, deque()).append(packet)
+
+    def pop(self) -> tuple[str, Ready]:
+        source = next(iter(self._packets))
+        mine = self._packets.pop(source)
+        packet = mine.popleft()
+        if mine:
+            self._packets[source] = mine
+        return source, packet
+
+
 class Outbox:
-    """Packets that wait to be written to one stream; urgent ones overtake chunks of data."""
+    """Packets that wait to be written to one stream; urgent ones overtake chunks of data.
+
+    Of a relay they come from several sources, which take turns and have their bytes counted apart:
+    one that sends too much is slowed down, and holds up nobody else.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._urgent: deque[Ready] = deque()
-        self._data: deque[Ready] = deque()
-        self._bytes = 0
+        self._urgent = _Queues()
+        self._data = _Queues()
+        self._bytes: dict[str, int] = {}
         self._closed = False
 
-    def put(self, packet: Ready, *, urgent: bool, limit: int | None = None) -> None:
-        """Add a packet; with a ``limit``, wait while more bytes than that lie here."""
+    def put(
+        self, packet: Ready, *, urgent: bool, source: str = "", limit: int | None = None
+    ) -> None:
+        """Add a packet; with a ``limit``, wait while more bytes of its source lie here."""
         with self._changed:
-            while limit is not None and self._bytes > limit and not self._closed:
+            while limit is not None and self._bytes.get(source, 0) > limit and not self._closed:
                 self._changed.wait(1.0)
             if self._closed:
                 return
-            (self._urgent if urgent else self._data).append(packet)
-            self._bytes += len(packet)
+            (self._urgent if urgent else self._data).append(source, packet)
+            self._bytes[source] = self._bytes.get(source, 0) + len(packet)
             self._changed.notify_all()
 
     def close(self) -> None:
         """Drop all packets; nothing comes out any more."""
         with self._changed:
             self._closed = True
-            self._urgent.clear()
-            self._data.clear()
+            self._urgent, self._data = _Queues(), _Queues()
             self._changed.notify_all()
 
     def finish(self) -> None:
@@ -146,8 +176,8 @@ class Outbox:
                     self._changed.wait()
                 if not (self._urgent or self._data):
                     return
-                packet = (self._urgent or self._data).popleft()
-                self._bytes -= len(packet)
+                source, packet = (self._urgent or self._data).pop()
+                self._bytes[source] -= len(packet)
                 self._changed.notify_all()
             yield whole(packet)
 
@@ -198,7 +228,10 @@ class Listener:
         self._security = security
         self._plaintext = plaintext
         # A stream occupies a thread; an old one may not have ended when its successor comes.
-        self._pool = ThreadPoolExecutor(4 * len(mesh.parties), f"{mesh.me} accepts")
+        self._pool = ThreadPoolExecutor(STREAMS * len(mesh.parties), f"{mesh.me} accepts")
+        self._streams: dict[bytes, int] = {}
+        """Streams by the certificate of who opened them."""
+        self._lock = threading.Lock()
         self._server = grpc.server(self._pool, options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         generic = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
@@ -228,10 +261,28 @@ class Listener:
         self._pool.shutdown(wait=False)
 
     def _serve(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        shown = b"" if self._plaintext else context.auth_context()["x509_pem_cert"][0]
+        with self._lock:
+            self._streams[shown] = self._streams.get(shown, 0) + 1
+            many = self._streams[shown] > STREAMS and not self._plaintext
+        try:
+            if many:
+                context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    f"at most {STREAMS} streams of one party are served; end some",
+                )
+            yield from self._talk(shown, requests, context)
+        finally:
+            with self._lock:
+                self._streams[shown] -= 1
+
+    def _talk(
+        self, shown: bytes, requests: Iterator[bytes], context: grpc.ServicerContext
+    ) -> Iterator[bytes]:
+        """Serve one stream to its end; ``shown`` is the certificate of who opened it."""
         try:
             greeting = _first(requests, context.cancel)
             if not self._plaintext:
-                shown = context.auth_context()["x509_pem_cert"][0]
                 self._security.recognise(shown, greeting.name)
             self._mesh.admit(greeting.name, greeting.session)
         except IdentityError as error:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vertikal.errors import (
-    DiskFull,
     IdentityError,
     InputError,
     VertikalError,
@@ -25,6 +24,7 @@ from vertikal.node.control import ControlServer
 from vertikal.node.job_summary import summarise_job
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.link_meter import LinkMeter
+from vertikal.node.links.message_queue import MessageQueue
 from vertikal.node.links.messages import Answered, Asked, Beat, Begin, Message, Probe, Serve, unpack
 from vertikal.node.links.peer_description import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
@@ -73,6 +73,7 @@ class Service:
         self.decisions = Decisions(self.home, self.book, self.gossip, self.runs, self._say)
         self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
         self._meter = LinkMeter(self.gossip.tell)
+        self._slow = MessageQueue(self._take_in)
         self._predictor: Predictor | None = None
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
@@ -100,6 +101,7 @@ class Service:
                 "federation verify`"
             )
         self.runs.sweep()
+        self._slow.start()
         self.links.start()
         self._control.start()
         self._heart.start()
@@ -115,6 +117,7 @@ class Service:
         self._stopped.set()
         self._wake.set()
         self._control.stop()
+        self._slow.stop()
         if self._endpoint is not None:
             self._endpoint.stop()
         self.runs.break_off()
@@ -217,21 +220,29 @@ class Service:
     # Messages of the peers, over the links.
 
     def _on_control(self, sender: str, packed: bytes) -> None:
-        """Take in one message; whatever is wrong with it, the link that it came over stays."""
+        """Take in one message, or put it in the queue of those that take time."""
         try:
-            try:
-                message = unpack(sender, self.me, packed, self.home.keys)
-            except (WireError, IdentityError) as error:
-                self.home.note_refusal(sender, str(error))
-                return
+            message = unpack(sender, self.me, packed, self.home.keys)
+        except (WireError, IdentityError) as error:
+            self._on_nonsense(sender, str(error))
+            return
+        if isinstance(message, Asked | Answered | Begin):
+            # One that finds no room comes again: the sender's beats see to it.
+            self._slow.put(sender, message, len(packed))
+        else:
             self._take_in(sender, message)
+
+    def _take_in(self, sender: str, message: Message) -> None:
+        """Act on one message; whatever is wrong with it, the link that it came over stays."""
+        try:
+            self._act_on(sender, message)
         except Exception as error:
             # Most likely the disk is full; the answers to later beats bring what was missed.
             self.home.mind_room(error)
             kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
             self._say(f"a message of {sender} was not taken in: {kind}{error}")
 
-    def _take_in(self, sender: str, message: Message) -> None:
+    def _act_on(self, sender: str, message: Message) -> None:
         match message:
             case Beat():
                 self.gossip.hear(sender, message)
@@ -247,12 +258,14 @@ class Service:
                 self._meter.hear(sender, message)
         self.runs.end_finished()
 
-    def _on_nonsense(self, name: str, words: str) -> None:
-        self._say(f"{name}: {words}")
+    def _on_nonsense(self, sender: str, reason: str) -> None:
+        """Note what a peer sent and this party refused; a log that fails ends no link."""
         try:
-            self.home.note_refusal(name, words)
-        except DiskFull as error:
+            if self.home.note_refusal(sender, reason):
+                self._say(f"refused a message of {sender}: {reason}")
+        except Exception as error:
             self.home.mind_room(error)
+            self._say(f"a message of {sender} was not taken in: {error}")
 
     def _on_presence(self, name: str, up: bool) -> None:
         self._say(f"{name} is {'connected' if up else 'not connected any more'}")

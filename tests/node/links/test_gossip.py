@@ -34,8 +34,10 @@ def connected(service, *names):
 
 
 def sent(root, service, link):
+    """All messages in a link, which takes none any more."""
     keys = keys_of(root, link.peer)
-    parcels = [one for one in link.outbox._urgent if one[0] == CONTROL]
+    link.outbox.finish()
+    parcels = [one for one in link.outbox if one[0] == CONTROL]
     return [unpack(service.me, link.peer, one[HEAD.size :], keys) for one in parcels]
 
 

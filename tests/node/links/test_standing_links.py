@@ -91,6 +91,12 @@ def lender():
     links.stop()
 
 
+def written(link):
+    """All that a link would write; it takes nothing any more."""
+    link.outbox.finish()
+    return list(link.outbox)
+
+
 def parcel(kind, sender, receiver, body=b"x", run=b"12345678"):
     return HEAD.pack(kind, run, short_name(sender), short_name(receiver)) + body
 
@@ -196,9 +202,8 @@ def test_control_messages_are_bounded(bank):
 def test_nothing_is_sent_to_who_is_not_in_the_federation_any_more(bank):
     links, link, _ = bank
     links.tell("zoe", b"x")
-    assert not link.outbox._urgent
     links.tell("shop", b"x")
-    assert len(link.outbox._urgent) == 1
+    assert len(written(link)) == 1
 
 
 def overtaken(links, monkeypatch, new):
@@ -225,7 +230,7 @@ def test_the_end_of_an_old_link_that_is_told_late_does_not_hide_the_new_one(lend
     lender.link_down(old)
     assert lender.is_up("bank")
     assert run.told == [("up", "bank")]
-    told = [msgspec.msgpack.decode(raw[HEAD.size :]) for raw in other.outbox._urgent]
+    told = [msgspec.msgpack.decode(raw[HEAD.size :]) for raw in written(other)]
     assert [one["up"] for one in told if one["party"] == "bank"] == [True, True]
     lender.link_down(new)
     assert not lender.is_up("bank")
@@ -302,8 +307,30 @@ def test_nor_by_the_relay_where_they_have_a_link_of_their_own(three):
 def test_the_relay_passes_on_what_is_in_order(lender):
     link = Link("shop", False)
     lender.link_up(link)
-    taken = len(link.outbox._urgent)
-    lender.arrived(parcel(RUN, "bank", "shop", PACKET + b"closed"), Link("bank", False))
-    assert list(link.outbox._data) == [parcel(RUN, "bank", "shop", PACKET + b"closed")]
-    lender.arrived(parcel(CONTROL, "bank", "shop", b"hello"), Link("bank", False))
-    assert len(link.outbox._urgent) == taken + 1
+    run = parcel(RUN, "bank", "shop", PACKET + b"closed")
+    control = parcel(CONTROL, "bank", "shop", b"hello")
+    lender.arrived(run, Link("bank", False))
+    lender.arrived(control, Link("bank", False))
+    assert written(link) == [control, run]
+
+
+def test_a_member_that_sends_too_many_messages_is_not_listened_to(lender):
+    """What is beyond the limit is neither read nor passed on, and costs others nothing."""
+    link, complaints = Link("shop", False), []
+    lender.link_up(link)
+    lender._on_nonsense = lambda *complaint: complaints.append(complaint)
+    for _ in range(3000):
+        lender.arrived(parcel(CONTROL, "bank", "shop", b"hello"), Link("bank", False))
+    lender.arrived(parcel(CONTROL, "bank", "lender", b"hello"), Link("bank", False))
+    assert 1000 <= len(written(link)) < 2000
+    assert {name for name, _ in complaints} == {"bank"}
+    assert "more than 1000 messages to shop in 5 s" in complaints[0][1]
+
+
+def test_nor_one_that_sends_too_many_bytes(lender):
+    link = Link("shop", False)
+    lender.link_up(link)
+    long = parcel(CONTROL, "bank", "shop", b"x" * MAX_CONTROL)
+    for _ in range(400):
+        lender.arrived(long, Link("bank", False))
+    assert 100 < len(written(link)) < 200

@@ -15,7 +15,6 @@ from vertikal.node.config.party_file import Http
 from vertikal.node.predictions import endpoint
 from vertikal.node.predictions.endpoint import (
     Endpoint,
-    RateLimit,
     RequestHandler,
     application,
     read_token,
@@ -122,14 +121,6 @@ def test_too_many_and_too_long_requests():
         assert refused.value.status == status
     with pytest.raises(RequestRefused, match="at most 10 bytes"):
         handler.answer(b"x" * 11)
-
-
-def test_a_rate_recovers_with_time():
-    now = [0.0]
-    rate = RateLimit(60, lambda: now[0])
-    assert [rate.take() for _ in range(61)] == [True] * 60 + [False]
-    now[0] = 2.5
-    assert [rate.take() for _ in range(3)] == [True, True, False]
 
 
 def test_token_files(tmp_path):

@@ -15,14 +15,20 @@ from typing import Protocol
 
 from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node.approval import proposals
-from vertikal.node.approval.automatic_approval import BY_RULE, AutomaticApproval
+from vertikal.node.approval.automatic_approval import BY_RULE, DAY, AutomaticApproval
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.offers import TableSummary, summarise_table
 from vertikal.node.approval.policy import check_attempt, check_policy
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, SignedBytes
 from vertikal.node.config.job_file import Job
+from vertikal.node.rate_limit import RateLimit
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.version import __version__
+
+MOST_REFUSED = 10_000
+"""Refused proposals that are remembered, so that each is noted once."""
+TELL = 3600.0
+"""Seconds between two lines which say that a submitter has sent more than it may."""
 
 
 class Peers(Protocol):
@@ -62,7 +68,9 @@ class Decisions:
         self._peers = peers
         self._runs = runs
         self._say = say
-        self._refused: set[str] = set()
+        self._proposals: dict[str, tuple[RateLimit, RateLimit]] = {}
+        """By submitter: limits on its proposals, and on the lines that say that more came."""
+        self._refused: dict[str, None] = {}
         """Digests of proposals that were refused, so that each is noted once."""
         self.automatic = AutomaticApproval(home, book, self._approve, self._reject, say)
 
@@ -177,9 +185,13 @@ class Decisions:
             proposal = proposals.read_proposal(signed, self.me, members, self._home.keys)
             proposals.check_age(proposal, self.me)
         except (InputError, IdentityError) as error:
-            self._refused.add(digest)
-            self._home.note_refusal(sender, f"job {digest[:12]}: {error}")
-            self._say(f"refused a job that {sender} sent: {error}")
+            self._refused[digest] = None
+            if len(self._refused) > MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
+            if self._home.note_refusal(sender, f"job {digest[:12]}: {error}"):
+                self._say(f"refused a job that {sender} sent: {error}")
+            return
+        if not self._may_ask(proposal.submitter):
             return
         with self._book.lock:
             if self._book.find(digest) is not None:
@@ -190,6 +202,26 @@ class Decisions:
         self._home.note("asked", record.facts, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         self.automatic.begin([record])
+
+    def _may_ask(self, submitter: str) -> bool:
+        """Count a proposal of this submitter; False if it had as many as the policy allows.
+
+        What is left aside is not forgotten: the submitter's beats bring it again.
+        """
+        most = self._home.policy.proposals_per_day
+        if submitter not in self._proposals:
+            self._proposals[submitter] = RateLimit(most, DAY), RateLimit(1, TELL)
+        limit, telling = self._proposals[submitter]
+        if limit.take():
+            return True
+        if telling.take():
+            reason = (
+                f"at most {most} proposals of {submitter} a day are taken in (proposals_per_day); "
+                "more came, which wait"
+            )
+            if self._home.note_refusal(submitter, reason):
+                self._say(reason)
+        return False
 
     def take_decision(self, sender: str, signed: SignedBytes) -> None:
         """Take in a decision that a peer sent, its own or another's; the leader passes it on."""

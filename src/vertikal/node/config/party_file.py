@@ -86,6 +86,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the score depends on its row alone."""
     most_attempts: int = 20
     """Runs of one job, counting those that were broken off: each shows something once more."""
+    proposals_per_day: int = 200
+    """Proposals of one submitter that are taken in; as many at once after a quiet day."""
     experiments: bool = False
     """True to allow jobs with a ``secret_seed``: whoever knows it knows the directions."""
     privacy: Privacy | None = None
@@ -135,6 +137,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             ("policy.most_value_bits", policy.most_value_bits, 4),
             ("policy.least_difference", policy.least_difference, 0),
             ("policy.most_attempts", policy.most_attempts, 1),
+            ("policy.proposals_per_day", policy.proposals_per_day, 1),
             ("policy.predictions_per_day", policy.predictions_per_day, 0),
         ):
             if number < least:

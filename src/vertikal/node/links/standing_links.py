@@ -14,6 +14,7 @@ breaks or comes back, or a peer's process was started again, all users of the li
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import struct
 import threading
@@ -34,13 +35,19 @@ from vertikal.errors import (
 from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
 from vertikal.mesh.packets import envelope
 from vertikal.node.config.federation_file import FederationFile
+from vertikal.node.rate_limit import RateLimit
 from vertikal.records import msgpack_reader
 from vertikal.secure.keys.credentials import Credentials
 
 HEAD = struct.Struct(">B8s8s8s")
 CONTROL, RUN, NOTICE = 1, 2, 3
 MAX_CONTROL = 256 << 10
-RELAY_CAPACITY = 256 << 20
+CONTROL_MESSAGES = (1000, 5.0)
+"""Control messages that one party may send another: so many, in so many seconds."""
+CONTROL_BYTES = (32 << 20, 8.0)
+"""The same for their bytes. The longest beat has 12 MiB."""
+RELAY_CAPACITY = 64 << 20
+"""Bytes that a relay holds of one party for another before it reads more slowly from the first."""
 REDIAL = 5.0
 """Seconds until a peer that refused this party is dialled again."""
 STALE = 5.0
@@ -50,6 +57,17 @@ STALE = 5.0
 def short_name(text: str) -> bytes:
     """Shorten the name of a party or of a run to eight bytes."""
     return hashlib.sha256(text.encode()).digest()[:8]
+
+
+class ControlQuota:
+    """Bounds the control messages of one party to another, in number and in bytes."""
+
+    def __init__(self) -> None:
+        self._messages = RateLimit(*CONTROL_MESSAGES)
+        self._bytes = RateLimit(*CONTROL_BYTES)
+
+    def take(self, size: int) -> bool:
+        return self._messages.take() and self._bytes.take(size)
 
 
 class Notice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +121,7 @@ class StandingLinks:
         on_presence: Callable[[str, bool], None],
         on_nonsense: Callable[[str, str], None],
     ) -> None:
-        """``on_nonsense`` hears which peer sent something that ended its link, and what."""
+        """``on_nonsense`` hears which peer sent something that was refused, and what."""
         self.me = me
         self.parties = federation.names
         self._credentials = credentials
@@ -119,6 +137,7 @@ class StandingLinks:
             name for name in self.parties if name != me and (self._addresses[name] or mine)
         }
         self._names = {short_name(name): name for name in self.parties}
+        self._quotas = {pair: ControlQuota() for pair in itertools.permutations(self.parties, 2)}
         self._lock = threading.RLock()
         self._links: dict[str, Link] = {}
         self._sessions: dict[str, bytes] = {}
@@ -283,6 +302,13 @@ class StandingLinks:
         if sender != link.peer and not (link.peer == self.relay and sender not in self._direct):
             raise WireError(f"a parcel of {sender} over the link of {link.peer}")
         self._check_parcel(kind, raw, sender)
+        if kind == CONTROL and not self._quotas[sender, receiver].take(len(raw)):
+            self._on_nonsense(
+                sender,
+                f"more than {CONTROL_MESSAGES[0]} messages to {receiver} in {CONTROL_MESSAGES[1]:g}"
+                f" s, or {CONTROL_BYTES[0]} bytes in {CONTROL_BYTES[1]:g} s; the rest is dropped",
+            )
+            return
         if receiver != self.me:
             self._pass_on(sender, receiver, raw, urgent=kind != RUN)
             return
@@ -338,7 +364,7 @@ class StandingLinks:
         with self._lock:
             onward = self._links.get(receiver)
         if onward is not None:
-            onward.outbox.put(raw, urgent=urgent, limit=RELAY_CAPACITY)
+            onward.outbox.put(raw, urgent=urgent, source=sender, limit=RELAY_CAPACITY)
 
     def _announce(self, party: str, up: bool, session: bytes) -> None:
         for name in self._presence:

@@ -11,7 +11,6 @@ import hmac
 import secrets
 import socket
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from vertikal.errors import (
 from vertikal.files import write_whole
 from vertikal.node.config.party_file import Http
 from vertikal.node.predictions.openapi import Answer, Failure, Request, Score, description
+from vertikal.node.rate_limit import RateLimit
 from vertikal.records import convert
 
 Predict = Callable[[str, tuple[str, ...], bool | None, int | None], list[dict[str, Any]]]
@@ -43,28 +43,6 @@ def read_request(body: bytes) -> Request:
     return convert(content, Request)
 
 
-class RateLimit:
-    """At most ``most`` requests a minute, with that many at once after a quiet minute."""
-
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
-        self._clock = clock
-        self._left = float(most)
-        self._when = clock()
-        self._lock = threading.Lock()
-
-    def take(self) -> bool:
-        """Count one more request; False if it is beyond the limit."""
-        with self._lock:
-            now = self._clock()
-            self._left = min(self._most, self._left + (now - self._when) * self._most / 60)
-            self._when = now
-            if self._left < 1:
-                return False
-            self._left -= 1
-            return True
-
-
 class RequestHandler:
     """Checks requests and answers them with scores, whatever server carries them."""
 
@@ -72,7 +50,7 @@ class RequestHandler:
         self._settings = settings
         self._token = token
         self._predict = predict
-        self._rate = RateLimit(settings.per_minute)
+        self._rate = RateLimit(settings.per_minute, 60.0)
 
     def admit(self, authorization: str, length: str) -> None:
         """Refuse a request without the token, one too many, or one with too long a body."""

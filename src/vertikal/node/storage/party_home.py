@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from vertikal.errors import DiskFull, InputError
 from vertikal.files import Room, private_folder
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
+from vertikal.node.rate_limit import RateLimit
 from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.node.storage.compared_keys import ComparedKeys
 from vertikal.secure.keys.identity import Identity
@@ -20,6 +22,10 @@ from vertikal.secure.keys.identity import Identity
 if TYPE_CHECKING:
     from vertikal.privacy.budget import BudgetFile
     from vertikal.privacy.ledger import Ledger
+
+
+REFUSALS = (100, 3600.0)
+"""Refusals of one peer that are written to the audit log: so many, in so many seconds."""
 
 
 class PartyHome:
@@ -46,6 +52,10 @@ class PartyHome:
         self.room = Room(self.store)
         self._unwritten: list[tuple[str, dict[str, Fact]]] = []
         """Events for which the audit log has had no room so far."""
+        self._refusing = threading.Lock()
+        self._refusals: dict[str, RateLimit] = {}
+        self._left_out: dict[str, int] = {}
+        """Refusals since the last one in the audit log, by peer."""
         self._noted: set[tuple[str, str]] = set()
         """Events that `note_once` has written, so that it writes none twice."""
 
@@ -113,9 +123,21 @@ class PartyHome:
         if isinstance(error, DiskFull):
             self.room.full = True
 
-    def note_refusal(self, sender: str, reason: str) -> None:
-        """Write to the audit log that a peer asked for something and did not get it."""
-        self.log.record("refused", peer=sender, words=" ".join(reason.split())[:500])
+    def note_refusal(self, sender: str, reason: str) -> bool:
+        """Write to the audit log that a peer asked for something and did not get it.
+
+        False if the peer was refused so often in the last hour that this line is only counted: the
+        next one of that peer says how many were left out.
+        """
+        with self._refusing:
+            limit = self._refusals.setdefault(sender, RateLimit(*REFUSALS))
+            if not limit.take():
+                self._left_out[sender] = self._left_out.get(sender, 0) + 1
+                return False
+            left_out = self._left_out.pop(sender, 0)
+        facts: dict[str, Fact] = {"left_out": left_out} if left_out else {}
+        self.log.record("refused", peer=sender, words=" ".join(reason.split())[:500], **facts)
+        return True
 
 
 def _lock(store: Path) -> IO[bytes]:
