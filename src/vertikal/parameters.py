@@ -96,9 +96,9 @@ def read(name: str, value: object, kind: Any) -> Any:
     if isinstance(value, Mapping) and choices:
         rest = dict(value)
         tag = rest.pop(tag_field, None) if tag_field else None
-        if tag in choices:
+        if isinstance(tag, str | None) and tag in choices:
             return build(choices[tag], rest, name)
-        if rest:
+        if rest or not isinstance(tag, str):
             raise InputError.of(name, allowed(kind), value)
         return read(name, tag, kind)
     if isinstance(value, str) and value in choices:
