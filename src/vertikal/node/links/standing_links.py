@@ -261,11 +261,11 @@ class StandingLinks:
     def arrived(self, raw: bytes, link: Link) -> None:
         """Take in a parcel for this party, or pass it on; WireError if it is malformed."""
         if len(raw) < HEAD.size:
-            raise WireError(f"parcel of {len(raw)} bytes")
+            raise WireError(f"parcel of {len(raw)} bytes, its head alone has {HEAD.size}")
         kind, run, sender_id, receiver_id = HEAD.unpack_from(raw)
         sender, receiver = self._names.get(sender_id), self._names.get(receiver_id)
         if sender is None or receiver is None or sender == receiver:
-            raise WireError("a parcel between parties that the federation file does not list")
+            raise WireError("a parcel whose sender or receiver is not in the federation file")
         if sender != link.peer and not (link.peer == self.relay and sender not in self._direct):
             raise WireError(f"a parcel of {sender} over the link of {link.peer}")
         if receiver != self.me:
@@ -279,7 +279,9 @@ class StandingLinks:
                 target.parcel(sender, raw[HEAD.size :])
         elif kind == CONTROL:
             if len(raw) > HEAD.size + MAX_CONTROL:
-                raise WireError(f"control message of {len(raw)} bytes")
+                raise WireError(
+                    f"control message of {len(raw) - HEAD.size} bytes, at most {MAX_CONTROL}"
+                )
             self._on_control(sender, raw[HEAD.size :])
         elif kind == NOTICE and sender == self.relay:
             self._noticed(raw[HEAD.size :])

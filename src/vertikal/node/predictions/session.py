@@ -211,7 +211,7 @@ class Session:
         chosen = np.zeros(len(ids), bool)
         if not refusals:
             chosen = np.ones(len(ids), bool) if degraded else everywhere
-        self._choose(chosen)
+        self._send_chosen(chosen)
         values = np.full(len(ids), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
@@ -231,7 +231,7 @@ class Session:
                 return
             told = self._known(request, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
-            chosen = self._choose(None)
+            chosen = self._receive_chosen()
             self._check_chosen(request, told, chosen)
             if chosen.any():
                 self._predict(request.ids, chosen)
@@ -240,7 +240,9 @@ class Session:
         """Refuse to score rows that were not asked for, or that this party refused or lacks."""
         leader, me = self._party.leader, self._party.name
         if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._bare_dealer):
-            raise MeshError(f"{leader} chose among {len(chosen)} rows")
+            raise MeshError(
+                f"{leader} chose among {len(chosen)} rows, after it had asked for {request.rows}"
+            )
         if not chosen.any():
             return
         if isinstance(told, dict):
@@ -323,7 +325,8 @@ class Session:
         expected = 0 if party.name == self._bare_dealer else request.rows
         if request.rows < 0 or len(request.ids) != expected:
             raise MeshError(
-                f"request of {party.leader}: {request.rows} rows, {len(request.ids)} ids"
+                f"request of {party.leader} for {request.rows} rows must name {expected} ids, got "
+                f"{len(request.ids)}"
             )
         return request
 
@@ -336,10 +339,10 @@ class Session:
             raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")
         return flags.astype(bool)
 
-    def _choose(self, chosen: Any) -> Any:
-        if chosen is None:
-            return self._receive(CHOSEN).astype(bool)
+    def _send_chosen(self, chosen: Any) -> None:
         flags = chosen.astype(np.uint8)
         for name in self._others():
             self._send(name, flags[chosen] if name == self._bare_dealer else flags, CHOSEN)
-        return chosen
+
+    def _receive_chosen(self) -> Any:
+        return self._receive(CHOSEN).astype(bool)
