@@ -41,7 +41,7 @@ MASKINGS = ("pads", "trees")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one party brings: a table, the column of labels if any, and which features of it.
+    """One party's part in a job: a table, the column of labels if any, and features of it.
 
     A dealer without data brings a number of rows only, and between services nothing at all.
     """
@@ -162,7 +162,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """What all parties must share; the names of files are each one's own business."""
+        """Digest of all that the parties must share; the names of files are left out."""
         bare = {
             name: Part(None, part.label, test=None if part.test is None else "", rows=part.rows)
             for name, part in self.parties.items()
@@ -177,7 +177,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def predicts(self) -> bool:
-        """Whether there are rows to predict after training."""
+        """True if there are rows to predict after training."""
         return all(part.test is not None for part in self.parties.values())
 
     def algorithm_settings(self) -> Any:
