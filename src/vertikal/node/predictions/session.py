@@ -187,13 +187,13 @@ class Session:
 
     @property
     def expired(self) -> bool:
-        """At the leader: True if it lies idle, or is so old that another takes its place."""
+        """True at the leader if it lies idle, or is so old that another takes its place."""
         now = time.monotonic()
         idle, old = now - self._used > IDLE, now - self._began > LONGEST
         return idle or old or self._requests >= MOST_REQUESTS
 
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """At the leader: score these ids."""
+        """Score these ids; only the leader calls it."""
         self._requests += 1
         self._used = time.monotonic()
         party = self._party
@@ -224,7 +224,7 @@ class Session:
         return Scores(ids, values, unknown)
 
     def serve(self, limit: DailyLimit) -> None:
-        """At the others: take part in requests until the leader has no more."""
+        """Take part in requests until the leader has no more; all others call it."""
         for _ in range(MOST_REQUESTS):
             request = self._receive_request()
             if not request.rows:
@@ -303,12 +303,12 @@ class Session:
             self._send(name, np.frombuffer(told, np.uint8), ASKED)
 
     def _send(self, name: str, told: Any, disclosure: Disclosure) -> None:
-        """At the leader: send to another party; a dealer without data gets numbers of rows."""
+        """Send from the leader to another party; a dealer without data gets numbers of rows."""
         kind = COUNTED if name == self._bare_dealer else disclosure
         self._party.broadcast(told, (self._party.leader, name), kind)
 
     def _receive(self, disclosure: Disclosure) -> Any:
-        """At the others: receive what the leader sends by `_send`."""
+        """Receive from the leader what it sends by `_send`."""
         party = self._party
         kind = COUNTED if party.name == self._bare_dealer else disclosure
         return np.asarray(party.broadcast(None, (party.leader, party.name), kind))
