@@ -160,6 +160,8 @@ def _described(kind: Any) -> str:
         if whole and info.ge == 1 and info.le is None:
             return f"a positive {whole}number"
         return f"a {whole}number" + _bounds(info)
+    if isinstance(info, msgspec.inspect.DictType):
+        return "a table of keys and values"
     if isinstance(info, msgspec.inspect.VarTupleType):
         return f"a list, each {_described(get_args(kind)[0])}"
     return "a text"
