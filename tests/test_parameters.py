@@ -21,6 +21,7 @@ from vertikal.parameters import (
     build,
     read,
     read_field,
+    spelled_out,
 )
 from vertikal.records import from_json
 
@@ -180,6 +181,19 @@ def test_a_record_prints_as_the_call_that_makes_it():
     assert repr(walk) == ("Walk(way=Steps(count=2), limit=Limit(most=3.0), weights=(0.5, 0.5))")
     assert eval(repr(walk)) == walk
     assert repr(from_json(msgspec.json.encode(walk), Walk)) == repr(walk)
+
+
+def test_a_record_spelled_out_has_the_defaults_too():
+    assert spelled_out(Walk(way=Steps(count=2), limit=Limit(most=3))) == {
+        "way": "steps",
+        "way.size": "auto",
+        "way.count": 2,
+        "limit": "given",
+        "limit.most": 3.0,
+        "limit.least": 0.0,
+        "weights": (1.0,),
+        "loud": False,
+    }
 
 
 def test_records_are_copied_pickled_and_written():

@@ -61,6 +61,18 @@ def fields_of(record: type[Parameters]) -> tuple[msgspec.structs.FieldInfo, ...]
     return msgspec.structs.fields(record)
 
 
+def spelled_out(record: Parameters) -> dict[str, Any]:
+    """All parameters by name, defaults too: a choice by its tag, its options as ``solver.n_steps``."""
+    found: dict[str, Any] = {}
+    for name, value in msgspec.structs.asdict(record).items():
+        if isinstance(value, Parameters):
+            found[name] = value.__struct_config__.tag or "given"
+            found |= {f"{name}.{option}": one for option, one in spelled_out(value).items()}
+        else:
+            found[name] = value
+    return found
+
+
 def build(record: type[P], given: Mapping[str, Any], name: str, unlisted: Iterable[str] = ()) -> P:
     """Make a record of a mapping; InputError, which calls it ``name``, for unknown or missing keys.
 
