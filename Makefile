@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+# Neighbouring tests stay with one worker, so that what a module sets up is set up once.
+SPREAD = -n $(WORKERS) --dist worksteal
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # These tests alone must cover all lines of ring/, mesh/ and secure/ (`tool.coverage` names the rooms).
@@ -42,9 +44,9 @@ pytest: export OPENBLAS_NUM_THREADS = 1
 pytest: export PYTHONDONTWRITEBYTECODE =
 pytest: .venv/.installed-dev
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(PYTEST_ARGS) $(COVERING)
+	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report= $(PYTEST_ARGS) $(COVERING)
 	@$(BIN)/python -m coverage report --skip-covered --fail-under=100
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS) $(COVERING:%=--ignore=%)
+	$(BIN)/python -m pytest $(SPREAD) $(PYTEST_ARGS) $(COVERING:%=--ignore=%)
 
 lint: .venv/.installed-dev  ## ruff: rules and formatting
 	$(BIN)/ruff check .

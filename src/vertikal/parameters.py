@@ -61,6 +61,18 @@ def fields_of(record: type[Parameters]) -> tuple[msgspec.structs.FieldInfo, ...]
     return msgspec.structs.fields(record)
 
 
+def spelled_out(record: Parameters) -> dict[str, Any]:
+    """All parameters by name, defaults too: a choice by its tag, then its options (``way.count``)."""
+    found: dict[str, Any] = {}
+    for name, value in msgspec.structs.asdict(record).items():
+        if isinstance(value, Parameters):
+            found[name] = value.__struct_config__.tag or "given"
+            found |= {f"{name}.{option}": one for option, one in spelled_out(value).items()}
+        else:
+            found[name] = value
+    return found
+
+
 def build(record: type[P], given: Mapping[str, Any], name: str, unlisted: Iterable[str] = ()) -> P:
     """Make a record of a mapping; InputError, which calls it ``name``, for unknown or missing keys.
 
@@ -96,9 +108,9 @@ def read(name: str, value: object, kind: Any) -> Any:
     if isinstance(value, Mapping) and choices:
         rest = dict(value)
         tag = rest.pop(tag_field, None) if tag_field else None
-        if tag in choices:
+        if isinstance(tag, str | None) and tag in choices:
             return build(choices[tag], rest, name)
-        if rest:
+        if rest or not isinstance(tag, str):
             raise InputError.of(name, allowed(kind), value)
         return read(name, tag, kind)
     if isinstance(value, str) and value in choices:
@@ -160,6 +172,8 @@ def _described(kind: Any) -> str:
         if whole and info.ge == 1 and info.le is None:
             return f"a positive {whole}number"
         return f"a {whole}number" + _bounds(info)
+    if isinstance(info, msgspec.inspect.DictType):
+        return "a table of keys and values"
     if isinstance(info, msgspec.inspect.VarTupleType):
         return f"a list, each {_described(get_args(kind)[0])}"
     return "a text"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
-from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure
+from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, JobSettings
+from vertikal.parameters import Positive
 from vertikal.party.party import AGREEMENT
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
@@ -20,11 +20,8 @@ LABELS = Disclosure("toy labels", "the labels", "everybody learns all labels", m
 PARTS = Disclosure("toy parts", "parts of the predictions", "the leader learns the sum", True)
 
 
-class ToySettings(msgspec.Struct, frozen=True, kw_only=True):
-    parties: tuple[str, ...]
-    label_parties: tuple[str, ...]
-    regression: bool = False
-    shrinkage: float = 1.0
+class ToySettings(JobSettings, frozen=True, kw_only=True):
+    shrinkage: Positive = 1.0
 
 
 @dataclass(frozen=True)

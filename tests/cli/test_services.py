@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.node.services import trio
-from tests.organisations import RULE, lay_out, until, write_job
+from tests.organisations import RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal.cli import main
 from vertikal.node import service
 from vertikal.node.config.federation_file import FederationFile

@@ -163,7 +163,7 @@ def test_messages_of_every_size_pass_both_ways(factory, size):
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(count, marks=[] if count in (2, 5, 16) else [pytest.mark.slow])
+        pytest.param(count, marks=[] if count in (2, 5, 8) else [pytest.mark.slow])
         for count in range(2, 17)
     ],
 )

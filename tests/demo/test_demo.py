@@ -199,6 +199,7 @@ def test_the_report_is_whole_and_loads_nothing(run: Result, folder: Path) -> Non
     assert "@import" not in text
 
 
+@pytest.mark.slow
 def test_again_in_threads_and_without_colour(
     run: Result, results: dict[str, Any], folder: Path
 ) -> None:

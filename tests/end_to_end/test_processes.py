@@ -206,7 +206,7 @@ def test_a_party_that_starts_last_and_one_that_was_frozen_change_nothing(folder)
 
 
 def test_a_killed_party_is_named_by_all_others_within_the_deadline(folder):
-    write_job(folder, timeout=20, more=LONG + "cache_size = 1000\n")
+    write_job(folder, timeout=10, more=LONG + "cache_size = 1000\n")
     children = {name: start_party(folder, name) for name in NAMES}
     try:
         wait_for(children["bank"], '"stage":"solve"', 100.0)

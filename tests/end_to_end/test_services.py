@@ -10,16 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.organisations import (
-    COMMAND,
-    NAMES,
-    RULE,
-    WITH_NOTARY,
-    Parties,
-    lay_out,
-    until,
-    write_job,
-)
+from tests.organisations import NAMES, RULE, WITH_NOTARY, lay_out, write_job
+from tests.service_processes import COMMAND, ServiceProcesses
+from tests.waiting import until
 
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
@@ -30,7 +23,7 @@ VALUES = 'disclosure = { name = "values", value_bits = 28 }'
 
 @pytest.fixture
 def parties(tmp_path):
-    world = Parties(tmp_path)
+    world = ServiceProcesses(tmp_path)
     yield world
     world.stop()
 
@@ -159,7 +152,7 @@ def expected(tmp_path_factory):
 
     def of(kind):
         if kind not in found:
-            world = Parties(tmp_path_factory.mktemp(kind))
+            world = ServiceProcesses(tmp_path_factory.mktemp(kind))
             lay_out_for(world.root, kind)
             try:
                 found[kind] = undisturbed(world, names_of(kind), **job_of(kind))

@@ -17,7 +17,8 @@ import pyarrow.parquet
 import pytest
 
 from tests.conformance.networks import free_port
-from tests.organisations import COMMAND, SECONDS, until
+from tests.service_processes import COMMAND
+from tests.waiting import SECONDS, until
 from vertikal.node.control import ask
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-between-organisations.md"

@@ -1,40 +1,73 @@
-"""scikit-learn's own estimator checks, all of them."""
+"""scikit-learn's own estimator checks, all of them, on every estimator."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
+from vertikal import (
+    ADMMClassifier,
+    ADMMRegressor,
+    AVFKAMClassifier,
+    FDSKLClassifier,
+    FDSKLRegressor,
+    SecureKernelRidge,
+    SecureKernelSVC,
+    Stochastic,
+)
+
+# The checks are about the interface: fewer components do. The defaults are checked below.
+QUICK = Stochastic(n_steps=200, batch_size=32, block_size=32)
+CHECKED = [
+    FDSKLClassifier(n_components=256),
+    FDSKLClassifier(n_components=256, solver=QUICK),
+    FDSKLRegressor(n_components=256),
+    AVFKAMClassifier(n_components=256),
+    AVFKAMClassifier(n_components=256, solver=QUICK),
+    ADMMClassifier(),
+    ADMMRegressor(),
+    SecureKernelSVC(),
+    SecureKernelRidge(),
+]
+DEFAULTS = [FDSKLClassifier(), FDSKLRegressor(), AVFKAMClassifier()]
 
 
 def known_to_differ(estimator: Any) -> dict[str, str]:
-    """A stochastic solver draws rows: a row of weight two is drawn otherwise than two rows."""
-    if estimator.solver == "exact":
+    """Checks that hold only nearly, and why."""
+    if isinstance(estimator, SecureKernelSVC):
+        # scikit-learn excuses its own SVC from these.
+        reason = "SVC stops at a tolerance, so weights and repeated rows agree to that only"
+    elif getattr(estimator, "solver", None) == QUICK:
+        reason = "batches are drawn by row, so weights agree with repeated rows in the mean only"
+    else:
         return {}
-    reason = "batches are drawn by row, so weights agree with repeated rows in the mean only"
     return {
         "check_sample_weight_equivalence_on_dense_data": reason,
         "check_sample_weight_equivalence_on_sparse_data": reason,
     }
 
 
-@parametrize_with_checks(
-    [
-        FDSKLClassifier(n_components=256),
-        FDSKLClassifier(solver=Stochastic(n_steps=200, batch_size=32, block_size=32)),
-        FDSKLRegressor(n_components=256),
-    ],
-    expected_failed_checks=known_to_differ,
-)
+def run_check(estimator: Any, check: Callable[[Any], None]) -> None:
+    with warnings.catch_warnings():
+        if isinstance(estimator, AVFKAMClassifier):
+            warnings.filterwarnings("ignore", "a class has fewer than 10 rows", UserWarning)
+        if isinstance(estimator, ADMMClassifier | ADMMRegressor):
+            # Some checks weigh one class ten million times the other: the rounds end first.
+            warnings.filterwarnings("ignore", "not converged", ConvergenceWarning)
+        check(estimator)
+
+
+@parametrize_with_checks(CHECKED, expected_failed_checks=known_to_differ)
 def test_estimator_checks(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    run_check(estimator, check)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([FDSKLClassifier(), FDSKLRegressor()])
+@parametrize_with_checks(DEFAULTS)
 def test_estimator_checks_of_the_defaults(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    run_check(estimator, check)

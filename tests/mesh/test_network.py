@@ -253,7 +253,7 @@ def test_a_frozen_party_is_noticed_and_may_come_back():
 
 def test_a_slow_party_is_not_dead():
     with behind_proxy() as (ends, _):
-        thread = start("b", lambda: (time.sleep(2.0), ends["b"].send("c", "x", {"late": 1})))
+        thread = start("b", lambda: (time.sleep(1.3), ends["b"].send("c", "x", {"late": 1})))
         assert ends["c"].recv("b", "x", 10.0) == {"late": 1}
         join([thread])
 

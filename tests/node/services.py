@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.organisations import NAMES, until
+from tests.organisations import NAMES
+from tests.waiting import until
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels

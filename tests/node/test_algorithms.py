@@ -132,10 +132,11 @@ def from_files(world, prepared, folder):
 
 
 def over_http(world, model):
-    lender = world["lender"]
+    (line,) = (line for line in world.said["lender"] if "predictions are served" in line)
+    port = line.rpartition(" ")[2]
     token = (world.root / "lender" / "token").read_text().strip()
     request = urllib.request.Request(
-        f"http://127.0.0.1:{lender._endpoint.port}/predict",
+        f"http://127.0.0.1:{port}/predict",
         json.dumps({"model": model, "ids": IDS[:3]}).encode(),
         {"Authorization": f"Bearer {token}"},
     )

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from tests.node.services import trio
-from tests.organisations import NAMES, lay_out, until, write_job
+from tests.organisations import NAMES, lay_out, write_job
+from tests.waiting import until
 from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job
 from vertikal.node.links.messages import Asked, pack

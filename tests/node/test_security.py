@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from tests.node.services import trio
-from tests.organisations import DEGRADED, NAMES, RULE, lay_out, until, write_job
+from tests.organisations import DEGRADED, NAMES, RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal.errors import InputError
 from vertikal.node.approval import offers, proposals
 from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, SignedBytes

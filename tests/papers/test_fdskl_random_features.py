@@ -26,7 +26,7 @@ def held_phases(monkeypatch, **settings):
     def keep(self, rows, kept):
         operator = gather(self, rows, kept)
         if operator is not None:
-            caches[self._party.name] = operator._cached
+            caches[self._party.name] = operator.cached
         return operator
 
     monkeypatch.setattr(PhasePass, "gather", keep)

@@ -1,8 +1,11 @@
-"""The reference pages name every command, every part of a job file, and every kind of message."""
+"""The reference pages name every command, parameter, part of a job file and kind of message."""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -13,6 +16,8 @@ import pytest
 
 import vertikal
 from vertikal import errors
+from vertikal.algorithms.algorithm import FROM_THE_JOB
+from vertikal.algorithms.catalogue import ALGORITHMS, algorithm_named
 from vertikal.algorithms.kernel_machine.phases import phases_of
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.values import disclosures_of
@@ -92,3 +97,89 @@ def test_the_threat_model_has_every_kind_of_message():
     assert {"phases", "ids known", "contributions", "passes"} <= names
     page = (DOCS / "threat-model.md").read_text()
     assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def section(page: str, title: str) -> str:
+    """The text of a page from this heading to the next of its level."""
+    return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+
+
+ESTIMATORS = (DOCS / "reference-estimators.md").read_text()
+SECTIONS = {
+    "ADMMClassifier": ("ADMM sharing",),
+    "ADMMRegressor": ("ADMM sharing",),
+    "AVFKAMClassifier": ("AUC maximisation", "Parameters"),
+    "CFKOMDRecommender": ("Recommenders",),
+    "FDSKLClassifier": ("Parameters",),
+    "FDSKLRegressor": ("Parameters",),
+    "FedCFKRecommender": ("Recommenders",),
+    "SecureKernelRidge": ("On the exact kernel matrix",),
+    "SecureKernelSVC": ("On the exact kernel matrix",),
+}
+OPTIONS = {
+    "Stochastic": ("Options of a choice", "settings.solver"),
+    "Fourier": ("Options of a choice", "settings.feature_map"),
+    "Landmarks": ("Options of a choice", "settings.feature_map"),
+    "Values": ("Options of a choice", "settings.disclosure"),
+    "Sealed": ("Options of a choice", "settings.disclosure"),
+    "Gaussian": ("ADMM sharing", "settings.kernel"),
+    "Privacy": ("ADMM sharing", "settings.privacy"),
+}
+
+
+def rows_of(text: str, name: str) -> list[str]:
+    """The rows of tables whose first cell names it."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return [row for row in rows if f"`{name}`" in row.split(" | ")[0]]
+
+
+def literals(row: str) -> list[object]:
+    found: list[object] = []
+    for code in re.findall(r"`([^`]*)`", row):
+        with contextlib.suppress(ValueError, SyntaxError):
+            found.append(ast.literal_eval(code))
+    return found
+
+
+def test_the_pages_know_every_estimator_and_every_record():
+    names = {name for name in vertikal.__all__ if not name.startswith("__")}
+    assert names == set(SECTIONS) | set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_of_estimators_has_all_their_parameters(name):
+    for one in inspect.signature(getattr(vertikal, name)).parameters.values():
+        texts = [section(ESTIMATORS, title) for title in SECTIONS[name]]
+        assert any(f"`{one.name}`" in text for text in texts), one.name
+        rows = next((found for text in texts if (found := rows_of(text, one.name))), [])
+        if rows and "as `SVC`" not in rows[0]:
+            assert any(one.default in literals(row) for row in rows), (one.name, rows)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_both_pages_have_all_options_of_a_choice(name):
+    title, table = OPTIONS[name]
+    job_page = (DOCS / "reference-job-file.md").read_text()
+    tagged = getattr(vertikal, name).__struct_config__.tag or ""
+    (row,) = [
+        row
+        for row in section(job_page, "Options of a choice").splitlines()
+        if row.startswith(f"| `[{table}]`") and f'`"{tagged}"`' in (row if tagged else '`""`')
+    ]
+    for field in msgspec.structs.fields(getattr(vertikal, name)):
+        assert f"`{field.name}`" in row
+        rows = rows_of(section(ESTIMATORS, title), field.name)
+        assert rows, field.name
+        if not field.required:
+            assert any(field.default in literals(one) for one in rows), field.name
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_page_of_job_files_has_all_settings(algorithm):
+    text = section((DOCS / "reference-job-file.md").read_text(), "Settings")
+    settings = algorithm_named(algorithm).settings_type
+    for field in msgspec.structs.fields(settings):
+        if field.name not in FROM_THE_JOB:
+            (row,) = rows_of(text, field.name)
+            named = row.split(" | ")[-1]
+            assert named.startswith("all") or algorithm.upper() in named, field.name

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
+import os
+import threading
 
 import numpy as np
 import pytest
 
 from tests.naive.hidden import product, table, transpose
 from vertikal.ring import products
-from vertikal.ring.products import LOOPS, NumpyRingLoops, times, transposed
+from vertikal.ring.products import HEIGHT, LOOPS, NumpyRingLoops, times, transposed
 
 every_loops = pytest.mark.parametrize(
     "loops", [LOOPS, NumpyRingLoops()], ids=["installed", "numpy"]
@@ -41,9 +44,9 @@ def test_products_are_those_of_integers(loops, dtype, rows, width, k):
 def test_many_blocks_on_any_number_of_threads(dtype, monkeypatch):
     matrix, right = words((5000, 8), dtype), words((8, 2), dtype, 1)
     left = words((5000, 2), dtype, 2)
-    expected = times(matrix, right, NumpyRingLoops()), transposed(matrix, left, NumpyRingLoops())
+    expected = matrix @ right, matrix.T @ left
     for threads in (1, 3):
-        monkeypatch.setattr(products, "_cores", lambda threads=threads: threads)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, threads=threads: range(threads))
         assert np.array_equal(times(matrix, right), expected[0])
         assert np.array_equal(transposed(matrix, left), expected[1])
 
@@ -82,11 +85,40 @@ def test_without_numba_numpy_does_it(monkeypatch):
             raise ImportError(name)
         return real(name, *args, **options)
 
+    spec = importlib.util.spec_from_file_location("products_again", products.__file__)
+    again = importlib.util.module_from_spec(spec)
     monkeypatch.setattr(builtins, "__import__", without)
-    assert isinstance(products._choose(), NumpyRingLoops)
+    spec.loader.exec_module(again)
+    assert isinstance(again.LOOPS, again.NumpyRingLoops)
 
 
-def test_the_number_of_cores_is_known_everywhere(monkeypatch):
-    assert products._cores() >= 1
-    monkeypatch.delattr("os.sched_getaffinity", raising=False)
-    assert products._cores() >= 1
+class Together(NumpyRingLoops):
+    """Loops that go on only when so many threads are in them at the same time."""
+
+    def __init__(self, threads):
+        self.met, self.threads = threading.Barrier(threads), set()
+
+    def times(self, matrix, vectors, out):
+        self.met.wait(20.0)
+        self.threads.add(threading.get_ident())
+        super().times(matrix, vectors, out)
+
+
+@pytest.mark.parametrize("affinity", [True, False])
+def test_all_cores_work_at_once(monkeypatch, affinity):
+    if affinity:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
+    else:
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+        monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    matrix, right, loops = words((3 * HEIGHT, 2), "uint64"), words((2, 1), "uint64"), Together(3)
+    assert np.array_equal(times(matrix, right, loops), times(matrix, right))
+    assert len(loops.threads) == 3
+
+
+def test_a_machine_that_does_not_tell_its_cores_has_one(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    matrix, right, loops = words((3 * HEIGHT, 2), "uint64"), words((2, 1), "uint64"), Together(1)
+    assert np.array_equal(times(matrix, right, loops), times(matrix, right))
+    assert loops.threads == {threading.get_ident()}

@@ -54,29 +54,26 @@ def silent(step: str) -> Wire:
     )
 
 
+def changing(step: str, change: Callable[[Any], Any], to: str | None = None) -> Wire:
+    """A role that sends ``change(payload)`` for each payload of ``step``, to all or to one."""
+
+    def changed(one: Frame) -> Frame:
+        head = one.header
+        if not head.tag.endswith(f"/{step}") or to not in (None, head.receiver):
+            return one
+        return frame(head.sender, head.receiver, head.tag, change(one.payload()))
+
+    return lambda mesh: MeddlingMesh(mesh, changed)
+
+
 def widening(step: str) -> Wire:
     """A role that sends each array of ``step`` twice over, in one."""
-
-    def change(one: Frame) -> Frame:
-        head = one.header
-        if not head.tag.endswith(f"/{step}"):
-            return one
-        values = one.payload()
-        return frame(head.sender, head.receiver, head.tag, np.concatenate((values, values)))
-
-    return lambda mesh: MeddlingMesh(mesh, change)
+    return changing(step, lambda values: np.concatenate((values, values)))
 
 
 def saying(step: str, payload: Any) -> Wire:
     """A role that sends ``payload`` in place of each message of ``step``."""
-
-    def change(one: Frame) -> Frame:
-        head = one.header
-        if not head.tag.endswith(f"/{step}"):
-            return one
-        return frame(head.sender, head.receiver, head.tag, payload)
-
-    return lambda mesh: MeddlingMesh(mesh, change)
+    return changing(step, lambda _: payload)
 
 
 def impatient(step: str) -> Wire:

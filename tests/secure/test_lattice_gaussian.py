@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from vertikal.errors import InputError
+from vertikal.secure.keys import prg
 from vertikal.secure.lattice_gaussian import (
     BASE,
     DISTANCE,
@@ -19,7 +20,7 @@ from vertikal.secure.lattice_gaussian import (
     SPREAD,
     WIDEST,
     LatticeGaussian,
-    _cumulative,
+    cumulative,
     fraction_bits_for,
     fresh_noise,
 )
@@ -64,7 +65,7 @@ def test_fresh_noise_never_comes_twice():
 
 
 def test_the_table_is_the_distribution_function_to_128_bits():
-    bounds = _cumulative(NARROWEST)
+    bounds = cumulative(NARROWEST)
     reach = len(bounds) // 2
     weights = [math.exp(-(k**2) / (2 * NARROWEST**2)) for k in range(-reach, reach + 1)]
     total = math.fsum(weights)
@@ -75,9 +76,18 @@ def test_the_table_is_the_distribution_function_to_128_bits():
     assert bounds[-1] == 2**128 - 1
 
 
+@pytest.mark.parametrize(("below", "digit"), [(1, 0), (0, 1)])
+def test_the_last_bit_of_128_decides(monkeypatch, below, digit):
+    noise = LatticeGaussian(NARROWEST * SPREAD)
+    bound = cumulative(NARROWEST)[len(cumulative(NARROWEST)) // 2]
+    further = np.array([(bound - below) & (2**64 - 1)], np.uint64)
+    monkeypatch.setattr(prg, "uniform_elements", lambda *_: further)
+    assert noise.digit(np.array([bound >> 64], np.uint64), KEY).tolist() == [digit]
+
+
 def test_ties_are_decided_by_further_bits():
     noise = LatticeGaussian(NARROWEST * SPREAD)
-    bounds = _cumulative(NARROWEST)
+    bounds = cumulative(NARROWEST)
     middle = len(bounds) // 2
     high = bounds[middle] >> 64
     words = np.array([high, high - 1, high + 1, 0, 2**64 - 1], np.uint64)
@@ -86,9 +96,6 @@ def test_ties_are_decided_by_further_bits():
     assert digits[1] == 0
     assert digits[2] == 1
     assert digits[0] in (0, 1)
-    low = bounds[middle] & (2**64 - 1)
-    assert noise._after_tie(middle, low - 1) == middle
-    assert noise._after_tie(middle, low) == middle + 1
     assert digits[3] <= -9 * NARROWEST
     assert digits[4] >= 9 * NARROWEST
 
@@ -98,7 +105,7 @@ def test_the_stated_bounds_cover_the_differences():
     width = NARROWEST * SPREAD
     assert (14.5**2 + 1) / 24 / width**2 < LOG_RATIO
     tails = 2 * stats.norm.sf(13.5)
-    assert 6 * (len(_cumulative(WIDEST)) * 2.0**-128 + tails) < DISTANCE
+    assert 6 * (len(cumulative(WIDEST)) * 2.0**-128 + tails) < DISTANCE
 
 
 def test_a_cell_of_a_rounded_gaussian_is_that_close():

@@ -12,7 +12,7 @@ from vertikal.solvers.least_squares import (
     DualCholesky,
     PrimalCholesky,
     ProximalSolver,
-    _factored,
+    factored,
     largest_eigenvalue,
     least_squares,
 )
@@ -101,10 +101,10 @@ def test_the_largest_eigenvalue_is_not_below(rows, columns, kind):
 def test_dependent_columns_are_factored_with_a_little_more():
     column = GENERATOR.normal(size=(20, 1))
     D = np.hstack((column, column))
-    factor, _ = _factored(D.T @ D)
+    factor, _ = factored(D.T @ D)
     assert np.isfinite(factor).all()
     with pytest.raises(FloatingPointError, match="x-step"):
-        _factored(-np.eye(3))
+        factored(-np.eye(3))
 
 
 def test_the_prox_of_a_regulariser_is_its_minimum():

@@ -46,7 +46,7 @@ class OpenOperator(FeatureOperator):
         self.rows = rows
         self.width = cached.shape[1]
         self._map = feature_map
-        self._cached = cached
+        self.cached = cached
         self._fetch = fetch
         self._threads = threads or cores()
         self._precise: Array | None = None
@@ -101,18 +101,18 @@ class OpenOperator(FeatureOperator):
         def work(stripe: int) -> None:
             for start in range(cuts[stripe], cuts[stripe + 1], CHUNK // 2):
                 where = slice(start, min(start + CHUNK // 2, int(cuts[stripe + 1])))
-                multiply(where, self._cached[rows[where]], stripe)
+                multiply(where, self.cached[rows[where]], stripe)
 
-        if rows.max(initial=-1) < len(self._cached):
+        if rows.max(initial=-1) < len(self.cached):
             side_by_side(work, range(STRIPES), self._threads)
         else:
             self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
         return np.asarray(stripes.sum(axis=0), np.float64)
 
     def restricted(self, rows: Array) -> FeatureOperator:
-        if self._precise is not None or rows.max(initial=-1) < len(self._cached):
+        if self._precise is not None or rows.max(initial=-1) < len(self.cached):
             return RestrictedOperator(self, rows)
-        elements = np.empty((len(rows), self.width), self._cached.dtype)
+        elements = np.empty((len(rows), self.width), self.cached.dtype)
         for where, part in self._ask(rows):
             elements[where] = part
         return OpenOperator(self._map, len(rows), elements, threads=self._threads)
@@ -120,14 +120,14 @@ class OpenOperator(FeatureOperator):
     def _each_block(self, rows: Array | None, task: Callable[[slice, Array], None]) -> None:
         """Run ``task(positions, elements)`` for all wanted rows, cached ones side by side."""
         if rows is None:
-            held = len(self._cached)
-            self._each_cached(held, lambda where: self._cached[where], task)
+            held = len(self.cached)
+            self._each_cached(held, lambda where: self.cached[where], task)
             if held < self.rows:
                 missing = np.arange(held, self.rows)
                 for where, elements in self._ask(missing):
                     task(slice(held + where.start, held + where.stop), elements)
-        elif rows.max(initial=-1) < len(self._cached):
-            self._each_cached(len(rows), lambda where: self._cached[rows[where]], task)
+        elif rows.max(initial=-1) < len(self.cached):
+            self._each_cached(len(rows), lambda where: self.cached[rows[where]], task)
         else:
             for where, elements in self._ask(rows):
                 task(where, elements)
@@ -140,7 +140,5 @@ class OpenOperator(FeatureOperator):
 
     def _ask(self, rows: Array) -> Iterator[tuple[slice, Array]]:
         if self._fetch is None:
-            raise IndexError(
-                f"rows beyond the {len(self._cached)} cached ones, and no way to fetch"
-            )
+            raise IndexError(f"rows beyond the {len(self.cached)} cached ones, and no way to fetch")
         return self._fetch(rows)

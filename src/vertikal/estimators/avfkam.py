@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
@@ -22,6 +21,7 @@ from vertikal.estimators.fdskl import FederatedKernelEstimator
 from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
 from vertikal.files import move_over
+from vertikal.parameters import spelled_out
 
 Array = npt.NDArray[Any]
 
@@ -179,7 +179,7 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         check_is_fitted(self)
         page = run_page(
             "AVFKAM: a training run",
-            msgspec.structs.asdict(self.settings_),
+            spelled_out(self.settings_),
             {name: self.shards_[name].training for name in self.settings_.label_parties},
             self.ledger_,
             self.report_,

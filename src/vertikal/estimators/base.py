@@ -41,8 +41,8 @@ Seconds = Annotated[
 class FederatedEstimator(BaseEstimator):
     """The base of all estimators that simulate parties.
 
-    Estimators are dataclasses: the fields are the constructor's parameters, which it stores as they
-    are. `fit` makes a settings record of them (`_settings`), which checks them all.
+    Estimators are dataclasses: their fields are the parameters, and the constructor stores these as
+    they are. `fit` makes a settings record of them (`_settings`), which checks them all.
     """
 
     parties: int | Mapping[str, Any] = 2

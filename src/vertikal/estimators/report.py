@@ -12,7 +12,7 @@ from vertikal.privacy.accountant import Spent
 
 @dataclass(frozen=True)
 class Report:
-    """Where time and bytes went.
+    """Seconds and bytes of a run.
 
     ``stages`` has one entry per stage and party; ``wall`` is the time from start to end. The
     seconds of a party include its waiting for others. ``spent`` has, by party, what its

@@ -90,7 +90,7 @@ def _facts(
     scores = [m.auc for t in trainings.values() for m in t.moments if m.auc is not None]
     if scores:
         facts["AUC, held-out rows"] = f"{scores[-1]:.4f}"
-    if settings["solver"] != "exact":
+    if settings["solver"] == "dsg":
         ages = [age for training in trainings.values() for age in training.staleness]
         facts["updates"] = f"{sum(sum(t.staleness.values()) for t in trainings.values()):,}"
         facts["oldest reading"] = f"{max(ages, default=0)} updates"

@@ -207,7 +207,7 @@ class Service:
 
     @property
     def predictor(self) -> Predictor:
-        """Made when first needed: it brings the libraries of the algorithms."""
+        """The predictor; made when first needed, since it brings the algorithms' libraries."""
         from vertikal.node.predictions.predictor import Predictor
 
         with self.book.lock:

@@ -68,7 +68,7 @@ class LatticeGaussian:
             raise InputError.of(
                 "width", f"from {NARROWEST * SPREAD:g} to {WIDEST * SPREAD:g}", self.width
             )
-        bounds = _cumulative(digit)
+        bounds = cumulative(digit)
         high = np.array([bound >> 64 for bound in bounds], np.uint64)
         object.__setattr__(self, "_high", high)
         object.__setattr__(self, "_low", [bound & (2**64 - 1) for bound in bounds])
@@ -121,7 +121,7 @@ def fresh_noise(width: float, shape: tuple[int, ...]) -> Array:
 
 
 @cache
-def _cumulative(width: float) -> list[int]:
+def cumulative(width: float) -> list[int]:
     """2^128·P(X ≤ k) for k from −reach to reach, X discrete Gaussian; the last is 2^128 − 1."""
     reach = math.ceil(_TAIL * width)
     with localcontext() as context:

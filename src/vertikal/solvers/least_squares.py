@@ -63,7 +63,7 @@ class PrimalCholesky(LeastSquares):
         self._gram = design.gram()
         matrix = curvature * self._gram
         np.einsum("ii->i", matrix)[:] += regulariser.quadratic * design.penalised
-        self._factor = _factored(matrix)
+        self._factor = factored(matrix)
 
     def solve(self, targets: Array, start: Array) -> Array:
         right = self._curvature * self._design.adjoint(targets)
@@ -86,7 +86,7 @@ class DualCholesky(LeastSquares):
         outer, self._free = design.outer()
         matrix = curvature * outer
         np.einsum("ii->i", matrix)[:] += regulariser.quadratic
-        self._factor = _factored(matrix)
+        self._factor = factored(matrix)
         self._through = cho_solve(self._factor, self._free, check_finite=False)  # K⁻¹1
 
     def solve(self, targets: Array, start: Array) -> Array:
@@ -184,7 +184,7 @@ def largest_eigenvalue(design: Design) -> float:
     return float(eigsh(operator, 1, v0=start, return_eigenvectors=False, tol=1e-4)[0]) * 1.01
 
 
-def _factored(matrix: Array) -> Any:
+def factored(matrix: Array) -> Any:
     """A Cholesky factor; what rounding has made indefinite gets a little more on its diagonal."""
     diagonal = np.einsum("ii->i", matrix)
     ridge = _ROUNDING * max(float(diagonal.max(initial=0.0)), 1e-300)

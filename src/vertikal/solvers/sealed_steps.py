@@ -89,8 +89,9 @@ def sealed_steps(
     value = matrix_bits + COEFFICIENT_BITS + math.log2(most_value)
     if residual_bits < FEWEST_RESIDUAL_BITS or value > ROOM:
         raise InputError(
-            f"disclosure='sealed' cannot hold {rows} rows, {iterations} iterations and a penalty "
-            f"of {penalty:g} in 64 bits; use fewer of them, or disclosure='values'"
+            f"disclosure='sealed' cannot hold {rows} rows, {iterations} iterations and alpha "
+            f"{penalty:g} in 64 bits; use fewer rows or iterations, another alpha, or "
+            "disclosure='values'"
         )
     wanted = 4 / (lipschitz * rows * width)  # of Cᵀr
     exponent = math.floor(math.log2(wanted)) - STEP_BITS + 1

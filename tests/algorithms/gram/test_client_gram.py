@@ -66,6 +66,7 @@ def test_exact_for_up_to_two_hundred_clients_with_the_most_drop_outs_at_any_stag
     assert np.array_equal(found.values, X @ X.T)
 
 
+@pytest.mark.slow
 def test_two_hundred_clients_with_drop_outs():
     held = {
         f"u{i:03d}": x for i, x in enumerate(np.random.default_rng(0).integers(0, 2, (200, 12)))

@@ -104,7 +104,7 @@ def asked(monkeypatch):
     found, real = Counter(), HiddenFeatures.product
 
     def product(self, kind, vectors, *rest):
-        found[self._roles.label_party, kind, vectors.tobytes()] += 1
+        found[self.roles.label_party, kind, vectors.tobytes()] += 1
         return real(self, kind, vectors, *rest)
 
     monkeypatch.setattr(HiddenFeatures, "product", product)

@@ -56,7 +56,7 @@ def caches(monkeypatch):
     def keep(self, rows, kept):
         operator = gather(self, rows, kept)
         if operator is not None:
-            held[self._party.name] = operator._cached.copy()
+            held[self._party.name] = operator.cached.copy()
         return operator
 
     monkeypatch.setattr(phases.PhasePass, "gather", keep)

@@ -8,7 +8,8 @@ from contextlib import suppress
 import pytest
 
 from tests.node.alone import alone, kept, proposal
-from tests.organisations import RULE, lay_out, until, write_job
+from tests.organisations import RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal.errors import DiskFull
 from vertikal.node.approval import decisions
 from vertikal.node.approval.job_records import JobBook
@@ -68,7 +69,6 @@ def test_what_was_left_undecided_is_considered_at_the_next_start(root):
         bank.start()
         record = bank.book.find(digest)
         until(lambda: record.verdict("bank") == "approve", "approved by rule", lambda: str(said))
-        bank._stopped.set()
 
 
 def test_what_a_full_disk_kept_from_being_decided_is_considered_when_there_is_room(

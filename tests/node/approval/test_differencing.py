@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import os
 import threading
 import time
 
@@ -62,22 +64,6 @@ def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):
     assert "differ from those of an earlier job by 2" in refused[0]
 
 
-def test_two_first_jobs_draw_one_key(tmp_path, monkeypatch):
-    """Another process, or thread, draws a key while this one does."""
-    folder = tmp_path
-    real, first = differencing.os.urandom, []
-
-    def urandom(size):
-        if not first:
-            first.append(b"")
-            first[0] = differencing._key(folder)
-        return real(size)
-
-    monkeypatch.setattr(differencing.os, "urandom", urandom)
-    assert differencing._key(folder) == first[0]
-    assert [path.name for path in folder.iterdir()] == [".key"]
-
-
 def test_the_closest_other_intersection_counts(tmp_path):
     def marks(*numbers):
         return {number.to_bytes(8, "big") for number in numbers}
@@ -92,3 +78,21 @@ def test_the_closest_other_intersection_counts(tmp_path):
     assert least_difference(tmp_path, "people", "a" * 16, marks(1, 2, 9)) == 2
     assert least_difference(tmp_path, "other", "a" * 16, marks(1)) is None
     assert least_difference(tmp_path, "people", "c" * 16, marks(1, 2, 3)) is None
+
+
+def test_two_first_jobs_draw_one_key(home, monkeypatch):
+    """Another process writes a key while this one draws its own."""
+    folder, theirs = home.store / "intersections", bytes(range(32))
+    real = os.urandom
+
+    def urandom(size):
+        if not (folder / ".key").exists():
+            (folder / ".key").write_bytes(theirs)
+        return real(size)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    check_difference(home, record_of("a"), IDS)
+    assert (folder / ".key").read_bytes() == theirs
+    (kept,) = (path for path in folder.iterdir() if path.name != ".key")
+    marks = sorted(hmac.digest(theirs, one, "sha256")[:8] for one in IDS)
+    assert kept.read_bytes() == b"".join(marks)

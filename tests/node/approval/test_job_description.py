@@ -13,15 +13,23 @@ from tests.organisations import lay_out, write_job
     [
         ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
         ("fdskl", 'disclosure = "values"', "lender gets f of these rows, and nothing else"),
+        (
+            "fdskl",
+            'disclosure = { name = "values", value_bits = 5 }',
+            "Settings: n_components = 16, scale = standard, disclosure = values (value_bits = 5)",
+        ),
+        (
+            "admm",
+            'kernel = { name = "gaussian", n_components = 8 }',
+            "Settings: scale = standard, kernel = gaussian (n_components = 8)",
+        ),
         ("admm", "", "lender gets the joint prediction of each row, with two parties the other's"),
     ],
 )
-def test_an_owner_reads_what_a_prediction_shows(tmp_path, algorithm, settings, said):
+def test_an_owner_reads_settings_and_what_predictions_show(tmp_path, algorithm, settings, said):
     lay_out(tmp_path, rows=60)
-    write_job(tmp_path, directions=16, settings=settings, top=f'algorithm = "{algorithm}"')
-    if algorithm == "admm":
-        path = tmp_path / "lender" / "credit.toml"
-        path.write_text(path.read_text().replace("n_components = 16\n", ""))
+    directions = None if algorithm == "admm" else 16
+    write_job(tmp_path, directions=directions, settings=settings, top=f'algorithm = "{algorithm}"')
     with trio(tmp_path, ("lender",)) as world:
         number = world.submit().number
         assert said in world["lender"].answer({"command": "show", "number": number})["text"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.errors import InputError
+from vertikal.mesh.collectives import SHAPES
 from vertikal.node.config.job_file import Job
+from vertikal.parameters import fields_of
 
 GOOD = """
 timeout = 5
@@ -36,6 +40,11 @@ def test_a_job(folder):
     assert (job.names, job.label_parties) == (("bank", "shop"), ("bank",))
     assert job.algorithm_settings().n_components == 32
     assert job.secret("bank") != job.secret("bank")
+
+
+def test_every_shape_of_the_mesh_can_be_named():
+    shapes = next(one.type for one in fields_of(Job) if one.name == "shape")
+    assert set(get_args(shapes)) == set(SHAPES)
 
 
 def test_a_job_names_its_program(folder):
@@ -82,8 +91,24 @@ def test_a_secret_seed_repeats_a_run(folder):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("timeout = 5", "timeout = 0", "timeout must be a positive number"),
-        ("timeout = 5", "deadline = 5", "job file 'job.toml'"),
+        (
+            "timeout = 5",
+            "timeout = 0",
+            "^job file 'job.toml': timeout must be a positive number of seconds, got 0$",
+        ),
+        ("timeout = 5", "timeout = inf", "timeout must be a positive number of seconds, got inf"),
+        ("timeout = 5", "deadline = 5", r"^job file 'job.toml': keys must be some of .*'deadline'"),
+        ("timeout = 5", "masking = 'x'", "masking must be one of 'pads', 'trees', got 'x'"),
+        ("timeout = 5", "shape = 'x'", "shape must be one of 'star', 'tree', 'cycle', got 'x'"),
+        ("timeout = 5", "on_loss = 'x'", "on_loss must be one of 'wait', 'stop', got 'x'"),
+        ("timeout = 5", "secret_seed = -1", "secret_seed must be a whole number from 0 on"),
+        ("timeout = 5", f"secret_seed = {1 << 256}", "secret_seed must be a number of at most 256"),
+        ("timeout = 5", "algorithm = 3", "algorithm must be a text, got 3"),
+        ("[settings]\nn_components = 32", "settings = 3", "settings must be a table of keys"),
+        ('shop.csv"', 'shop.csv"\nid = 3', r"\[parties.shop\]: keys must be some of .*'id'"),
+        ('shop.csv"', 'shop.csv"\ncolumns = 3', r"\[parties.shop\]: columns must be a list"),
+        ('shop.csv"', 'shop.csv"\nrows = 1', r"\[parties.shop\]: rows must be .* from 2 on"),
+        ('[parties.shop]\ntable = "shop.csv"', "[parties]\nshop = 3", "parties must be a table"),
         ("n_components = 32", "n_components = 'x'", "n_components must be a positive whole number"),
         ("n_components = 32", "directionz = 3", "settings must be some of .* 'directionz'"),
         ("n_components = 32", "outputs = 3", "settings must be without 'outputs'"),

@@ -7,7 +7,8 @@ import pytest
 
 from tests.node.alone import alone, kept, keys_of, proposal
 from tests.node.services import trio
-from tests.organisations import lay_out, until, write_job
+from tests.organisations import lay_out, write_job
+from tests.waiting import until
 from vertikal.mesh.network_links import Link
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import SignedBytes
@@ -34,7 +35,7 @@ def connected(service, *names):
 
 
 def sent(root, service, link):
-    """All messages in a link, which takes none any more."""
+    """The control messages that were put into a link, which takes no more after this."""
     keys = keys_of(root, link.peer)
     link.outbox.finish()
     parcels = [one for one in link.outbox if one[0] == CONTROL]

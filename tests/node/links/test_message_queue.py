@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.organisations import until
+from tests.waiting import until
 from vertikal.node.links.message_queue import MOST_BYTES, MOST_MESSAGES, MessageQueue
 
 

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from tests.conformance.networks import credentials, free_port, identity
-from tests.organisations import until
+from tests.waiting import until
 from vertikal.errors import IdentityError, MeshError, NameTaken, PeerStopped, WireError
 from vertikal.mesh.network_links import Link
 from vertikal.mesh.packets import envelope
 from vertikal.node.config.federation_file import FederationFile, Member
+from vertikal.node.links import standing_links
 from vertikal.node.links.standing_links import (
     CONTROL,
     HEAD,
@@ -173,7 +174,7 @@ def test_the_relay_tells_who_is_there(bank):
     assert run.told[-2:] == [("down", "lender"), ("down", "shop")]
 
 
-def test_a_second_living_process_of_a_name_is_refused(lender):
+def test_a_second_living_process_of_a_name_is_refused(lender, monkeypatch):
     lender.admit("bank", b"one")
     lender.link_up(Link("bank", False))
     lender.admit("bank", b"one")
@@ -182,7 +183,7 @@ def test_a_second_living_process_of_a_name_is_refused(lender):
     with pytest.raises(IdentityError, match="'zoe' is not another party"):
         lender.admit("zoe", b"x")
     # One that is silent gives way.
-    lender._presence["bank"].heard = time.monotonic() - 60
+    monkeypatch.setattr(standing_links, "STALE", 0.0)
     lender.admit("bank", b"two")
 
 

@@ -111,15 +111,15 @@ def test_a_file_of_the_same_size_and_time_in_the_place_of_another(home, model):
 def test_who_waits_for_a_table_for_too_long_is_told(home, model, monkeypatch):
     """And nobody else waits for it: a database that hangs holds up its own models only."""
     reading, finish = threading.Event(), threading.Event()
-    real = model_cache._read
+    real = model_cache.open_offer
 
-    def read(*arguments):
+    def open_offer(*arguments):
         reading.set()
         assert finish.wait(30)
         return real(*arguments)
 
     monkeypatch.setattr(model_cache, "PATIENCE", 0.01)
-    monkeypatch.setattr(model_cache, "_read", read)
+    monkeypatch.setattr(model_cache, "open_offer", open_offer)
     shared = ModelCache(home, JobModels(home))
     first = threading.Thread(target=shared.rows, args=(model,))
     first.start()

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.organisations import until, write_job
+from tests.organisations import write_job
+from tests.waiting import until
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.links.messages import Serve
 from vertikal.node.predictions.session import WAIT

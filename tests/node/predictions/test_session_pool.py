@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.organisations import until
+from tests.waiting import until
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, PredictionRefused
 from vertikal.node.links.messages import Serve
 from vertikal.node.models.store import ModelStore
@@ -118,7 +118,7 @@ def test_a_service_that_stops_breaks_off_a_first_contact(trained, monkeypatch):
     asking.join()
     assert time.monotonic() - began < 15
     assert "its service was stopped" in failures[0]
-    assert not meshes("lender")
+    until(lambda: not meshes("lender"), "its mesh is gone")
     with pytest.raises(PeerStopped, match="lender: its service was stopped"):
         lender.predict("credit", IDS, None, None)
 

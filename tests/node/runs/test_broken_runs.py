@@ -10,7 +10,8 @@ import pytest
 
 from tests.node.services import trio
 from tests.node.test_algorithms import SEALED
-from tests.organisations import NAMES, RULE, lay_out, until, write_job
+from tests.organisations import NAMES, RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal.algorithms.admm import centre
 from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine import values as hidden

@@ -8,7 +8,8 @@ import pytest
 
 from tests.node.services import trio
 from tests.node.test_algorithms import IDS, ROWS, SEALED, labels_by_id
-from tests.organisations import DEGRADED, RULE, WITH_NOTARY, lay_out, until, write_job
+from tests.organisations import DEGRADED, RULE, WITH_NOTARY, lay_out, write_job
+from tests.waiting import until
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import InputError

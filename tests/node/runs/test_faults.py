@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from tests.node.services import Trio, trio
-from tests.organisations import NAMES, RULE, lay_out, until, write_job
+from tests.organisations import NAMES, RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal import files
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import InputError

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.node.services import trio
-from tests.organisations import NAMES, lay_out, until, write_job
+from tests.organisations import NAMES, lay_out, write_job
+from tests.waiting import until
 from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.errors import DiskFull

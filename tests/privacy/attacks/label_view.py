@@ -47,7 +47,7 @@ def watching() -> Iterator[dict[str, LabelView]]:
         if operator is not None:
             party = self._party
             views[party.name] = LabelView(
-                operator._cached.copy(),
+                operator.cached.copy(),
                 self.own.local(party.table.block(slice(None))),
                 self.own.ring,
             )

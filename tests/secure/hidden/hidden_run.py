@@ -37,7 +37,7 @@ def reading() -> Iterator[Seen]:
     def recv(self: PaddedLink, step: str, *args: Any, **options: Any) -> np.ndarray:
         values = original(self, step, *args, **options)
         if step != "key":  # from the operating system, and too short to look at: see test_dealing
-            seen[self._mesh.me][f"{self._peer}: {step}"].append(np.array(values))
+            seen[self.me][f"{self.peer}: {step}"].append(np.array(values))
         return values
 
     with mock.patch.object(PaddedLink, "recv", recv):

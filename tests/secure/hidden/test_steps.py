@@ -11,6 +11,7 @@ from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases, h
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
+from vertikal.secure.hidden import private_product
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.phase_shares import PhaseShares
@@ -126,8 +127,11 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
     size, length = SHAPE[::-1] if kind == "forward" else SHAPE
     v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
     drawn = {}
-    noise = generator.integers(-5, 5, (length, 2)).astype(dtype)
-    monkeypatch.setattr(PrivateProduct, "_noise", lambda self, shape, bits: noise)
+    random_words = generator.integers(0, np.iinfo(dtype).max, (length, 2), dtype=dtype)
+    monkeypatch.setattr(private_product, "uniform_elements", lambda *_, **__: random_words.copy())
+    # The helper's noise: uniform below the bits that the label party may learn, around zero.
+    noise = random_words % dtype.type(2 ** (bits - OPENED_BITS))
+    noise -= dtype.type(2 ** (bits - OPENED_BITS - 1))
 
     def work(mesh, keys):
         if mesh.me == "sue":

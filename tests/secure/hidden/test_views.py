@@ -10,6 +10,7 @@ import pytest
 
 from tests.conformance.uniformity import THRESHOLD, check_uniform, check_unrelated, p_value
 from tests.secure.hidden.hidden_run import NAMES, ROLES, Session, cosines, draw_phases, hide
+from tests.secure.kept import matrices_in
 
 ROWS, WIDTH = 192, 64
 
@@ -90,8 +91,7 @@ def test_answers_are_masked_values(data, bits):
 def test_what_the_label_party_keeps_is_uniform(data):
     session = hide(data, lambda hidden: None)
     assert session.result is None
-    kept = session.parts["ada"]._product._matrix
-    mask = session.parts["hal"]._product._matrix
+    (kept,), (mask,) = (matrices_in(session.parts[name], (ROWS, WIDTH)) for name in ("ada", "hal"))
     check_uniform([kept, mask])
     np.testing.assert_allclose(
         (kept + mask).view(np.int64) * 2.0**-32, cosines(data), rtol=0, atol=1e-4

@@ -163,7 +163,7 @@ def explained(server, speak=True, mine=None):
         return (mine or credentials("b", "ab")).explain(address, "a")
 
 
-def test_why_tls_fails(monkeypatch):
+def test_why_tls_fails():
     assert explained(identity("a")) is None
     hung_up = explained(identity("a"), speak=False)
     assert isinstance(hung_up, CertificateUnknown)
@@ -171,16 +171,22 @@ def test_why_tls_fails(monkeypatch):
     shown = explained(Identity.create("a"))
     assert isinstance(shown, CertificateUnknown)
     assert "the certificate shown for 'a' has the fingerprint" in str(shown)
+    assert credentials("b", "ab").explain(f"127.0.0.1:{free_port()}", "a") is None
+
+
+@pytest.mark.parametrize("old", ["a", "b"])
+def test_a_certificate_that_expired_meanwhile_is_why_tls_fails(monkeypatch, old):
+    """The other's is seen at once, and one's own when the other hangs up."""
     mine = credentials("b", "ab")
 
     def expired(self, now=None):
-        raise CertificateExpired("old")
+        if self.name == old:
+            raise CertificateExpired(f"that of {old}")
 
     monkeypatch.setattr(Certificate, "check_time", expired)
-    assert isinstance(explained(identity("a"), mine=mine), CertificateExpired)
-    monkeypatch.setattr(Credentials, "_look", lambda self, pem, peer: None)
-    assert isinstance(explained(identity("a"), False, mine), CertificateExpired)
-    assert mine.explain(f"127.0.0.1:{free_port()}", "a") is None
+    reason = explained(identity("a"), speak=False, mine=mine)
+    assert isinstance(reason, CertificateExpired)
+    assert str(reason) == f"that of {old}"
 
 
 @pytest.mark.parametrize("kind", ["rsa", "p384", "ed25519"])
@@ -201,7 +207,8 @@ def test_a_peer_with_another_kind_of_key_is_refused_by_name(kind):
 
 def test_another_certificate_over_the_listed_key_is_named():
     """The fingerprint is right, and TLS still does not accept it."""
-    again = foreign(identity("a")._key, identity("a")._key, ["a"])
+    key = serialization.load_pem_private_key(identity("a").private_pem, None)
+    again = foreign(key, key, ["a"])
     with tls_server(identity("a").private_pem, again) as address:
         reason = credentials("b", "ab").explain(address, "a")
     assert isinstance(reason, CertificateMismatch)
@@ -236,9 +243,11 @@ def test_a_key_lies_in_a_file_only_as_long_as_it_is_read(monkeypatch, in_memory)
         assert Path(name).read_bytes() != b"secret"
 
 
-def test_a_connection_that_is_reset_was_refused_too():
-    class Reset:
-        def recv(self, count):
-            raise ConnectionResetError
+def test_a_connection_that_is_reset_was_refused_too(monkeypatch):
+    def reset(self, count):
+        raise ConnectionResetError
 
-    assert not Credentials._hears(Reset())
+    monkeypatch.setattr(ssl.SSLSocket, "recv", reset)
+    reason = explained(identity("a"))
+    assert isinstance(reason, CertificateUnknown)
+    assert "hangs up on the certificate of 'b'" in str(reason)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conformance.running import Outcome, run
+from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
@@ -34,13 +35,17 @@ class Session:
 def intersect(
     sets: Mapping[str, list[bytes]],
     *,
-    least: int = 1,
+    least: int | Mapping[str, int] = 1,
     order_key: bytes | None = None,
     deadline: float = 30.0,
     meddle: Mapping[str, Callable[[Intersection], None]] | None = None,
+    wires: Mapping[str, Wire] | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Session:
-    """Intersect the sets; the first party leads. ``meddle`` changes a part before it begins."""
+    """Intersect the sets; the first party leads.
+
+    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    """
     tape, parts = Tape(), {}
     group = tuple(sets)
 
@@ -53,14 +58,16 @@ def intersect(
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)
-        part.compare_sizes(least)
+        part.compare_sizes(least if isinstance(least, int) else least[mesh.me])
         part.pass_round()
         part.gather()
         rows = part.spread()
         return rows, part.check(rows)
 
     ends = local_meshes(group, deadline)
-    outcome = run({name: RecordingMesh(end, tape) for name, end in ends.items()}, work)
+    taped = {name: RecordingMesh(end, tape) for name, end in ends.items()}
+    taped |= {name: wire(taped[name]) for name, wire in (wires or {}).items()}
+    outcome = run(taped, work)
     return Session(outcome, tape, parts)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.naive import curve
 from vertikal.errors import InputError, SecrecyError
+from vertikal.secure.keys import prg
 from vertikal.secure.psi import group
 from vertikal.secure.psi.group import ORDER, Exponent, hash_to_points, workers
 
@@ -21,8 +22,17 @@ def as_integers(points):
     return [int.from_bytes(point.tobytes(), "little") for point in points]
 
 
-def number_of(exponent):
-    return int.from_bytes(exponent._number, "little")
+@pytest.fixture
+def drawn(monkeypatch):
+    """The random keys that exponents were made of."""
+    keys = []
+    monkeypatch.setattr(group, "fresh_key", lambda: keys.append(prg.fresh_key()) or keys[-1])
+    return keys
+
+
+def number_of(key):
+    """RFC 7748, section 5: the number that X25519 makes of a key."""
+    return int.from_bytes(key, "little") & (2**254 - 8) | 2**254
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +71,12 @@ def test_a_plain_hash_would_show_a_bit_of_each_id_and_points_do_not(points, thre
         assert (len(set(after)) == 2) == leaks
 
 
-def test_multiplication_is_the_ladder_and_commutes(points, threads):
-    one, two = Exponent(), Exponent()
+def test_multiplication_is_the_ladder_and_commutes(points, threads, drawn):
+    one = Exponent()
+    number = number_of(drawn[-1])
+    two = Exponent()
     once = one.times(points, threads)
-    assert as_integers(once[:5]) == [
-        curve.times(number_of(one), u) for u in as_integers(points[:5])
-    ]
+    assert as_integers(once[:5]) == [curve.times(number, u) for u in as_integers(points[:5])]
     assert (two.times(once, threads) == one.times(two.times(points, threads), threads)).all()
 
 
@@ -76,11 +86,15 @@ def test_blinding_is_taken_off(points, threads):
     assert (blind.undo(answered, threads) == key.times(points, threads)).all()
 
 
-def test_exponents_are_fresh_and_of_the_form_of_x25519():
-    drawn = [number_of(Exponent()) for _ in range(20)]
-    assert len(set(drawn)) == 20
-    assert all(2**254 <= number < 2**255 and number % 8 == 0 for number in drawn)
-    assert len({number >> 246 for number in drawn}) > 5
+def test_exponents_are_fresh_and_of_the_form_of_x25519(points, threads, drawn):
+    found = set()
+    for _ in range(20):
+        exponent = Exponent()
+        (product,) = as_integers(exponent.times(points[:1], threads))
+        # The number is all of the last key that was drawn; the ones before had no inverse.
+        assert product == curve.times(number_of(drawn[-1]), *as_integers(points[:1]))
+        found.add(product)
+    assert len(found) == 20
 
 
 def test_other_domains_give_other_points(points, threads):
@@ -104,12 +118,14 @@ def test_a_point_of_small_order_is_refused(threads, coordinate):
         Exponent().times(bad, threads)
 
 
-def test_an_exponent_stays_where_it_is():
+def test_an_exponent_stays_where_it_is(drawn):
     exponent = Exponent()
     for leave in (copy.copy, copy.deepcopy, lambda one: one.__reduce_ex__(2)):
         with pytest.raises(SecrecyError, match="does not leave"):
             leave(exponent)
-    assert exponent._number.hex() not in repr(exponent)
+    number = number_of(drawn[-1])
+    for form in (str(number), f"{number:x}", number.to_bytes(32, "little").hex()):
+        assert form not in repr(exponent)
 
 
 def test_without_pynacl_the_remedy_is_named(monkeypatch):

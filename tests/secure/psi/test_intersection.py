@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.secure.meddling import changing
 from tests.secure.psi.intersection_run import ids, intersect
 from vertikal.errors import AgreementError, InputError, MeshError, SecrecyError
 from vertikal.secure.psi import intersection
@@ -87,16 +88,11 @@ def test_too_few_common_ids_end_it_before_others_know_which():
     assert set(session.outcome.errors) == {"a", "b", "c"}
 
 
-def test_the_largest_least_number_counts(monkeypatch):
-    wanted = {"a": 1, "b": 11, "c": 2}
-    original = intersection.Intersection.compare_sizes
-    monkeypatch.setattr(
-        intersection.Intersection,
-        "compare_sizes",
-        lambda self, _: original(self, wanted[self._mesh.me]),
-    )
-    with pytest.raises(SecrecyError, match="at least 11 must be"):
-        intersect(SETS).outcome.unwrap()
+def test_the_largest_least_number_counts():
+    session = intersect(SETS, least={"a": 1, "b": 11, "c": 2})
+    with pytest.raises(SecrecyError, match=r"a: 10 ids are common .*, at least 11 must be"):
+        raise session.outcome.errors["a"]
+    assert not session.tape.arrays("alignment/0/matches")
 
 
 @pytest.mark.parametrize(
@@ -113,19 +109,8 @@ def test_sets_that_are_none(sets, said):
 
 
 def other_labels(change):
-    """A leader that names other ids than it should."""
-
-    def meddle(part):
-        original = part._mesh.send
-
-        def send(to, tag, payload):
-            if tag.endswith("matches") and to == "b":
-                payload = change(payload)
-            return original(to, tag, payload)
-
-        part._mesh.send = send
-
-    return {"a": meddle}
+    """A leader that names other ids to b than it should."""
+    return {"a": changing("matches", change, to="b")}
 
 
 @pytest.mark.parametrize(
@@ -138,14 +123,14 @@ def other_labels(change):
     ids=["one twice", "unknown", "short"],
 )
 def test_labels_that_are_not_of_own_ids_are_refused(change):
-    session = intersect(SETS, meddle=other_labels(change))
+    session = intersect(SETS, wires=other_labels(change))
     error = session.outcome.errors["b"]
     assert isinstance(error, MeshError)
     assert "a named as common an id that is not here, or one id twice" in str(error)
 
 
 def test_something_else_than_labels_is_refused():
-    session = intersect(SETS, meddle=other_labels(lambda labels: labels.astype(np.int64)))
+    session = intersect(SETS, wires=other_labels(lambda labels: labels.astype(np.int64)))
     assert "a sent something else than labels" in str(session.outcome.errors["b"])
 
 
@@ -155,7 +140,7 @@ def test_something_else_than_labels_is_refused():
     ids=["fewer", "another order"],
 )
 def test_a_party_that_was_told_something_else_is_noticed_by_all(change):
-    session = intersect(SETS, meddle=other_labels(change))
+    session = intersect(SETS, wires=other_labels(change))
     kinds = {name: type(error) for name, error in session.outcome.errors.items()}
     assert AgreementError in kinds.values()
     assert set(kinds) == {"a", "b", "c"}
@@ -167,17 +152,8 @@ def test_a_party_that_was_told_something_else_is_noticed_by_all(change):
     [("capacity", 0), ("capacity", 2**40), ("least", 0), ("salt", b"short"), ("more", 1)],
 )
 def test_sizes_that_cannot_be_are_refused(field, value):
-    def meddle(part):
-        original = part._mesh.send
-
-        def send(to, tag, payload):
-            if tag.endswith("sizes"):
-                payload = {**payload, field: value}
-            return original(to, tag, payload)
-
-        part._mesh.send = send
-
-    session = intersect(SETS, meddle={"b": meddle}, deadline=20.0)
+    wires = {"b": changing("sizes", lambda sizes: {**sizes, field: value})}
+    session = intersect(SETS, wires=wires, deadline=20.0)
     with pytest.raises(MeshError, match="sizes of b"):
         raise session.outcome.errors["a"]
 
@@ -200,9 +176,5 @@ def test_a_party_that_stops_is_named_by_all_others(step, who):
 
 
 def test_the_wrong_number_of_points_is_refused():
-    def meddle(part):
-        original = part._points_of
-        part._points_of = lambda peer, step, count: original(peer, step, count)[:-1]
-
-    session = intersect(SETS, meddle={"b": meddle})
+    session = intersect(SETS, wires={"b": changing("evaluated", lambda points: points[:-1])})
     assert "b sent uint8 (63, 32)" in str(session.outcome.errors["a"])

@@ -7,7 +7,9 @@ frames tries to notice.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,8 +17,11 @@ import pytest
 from tests.conformance.uniformity import check_uniform
 from tests.naive import curve
 from tests.secure.psi.intersection_run import ids, intersect
-from vertikal.secure.psi.group import hash_to_points, workers
+from vertikal.secure.keys.prg import encode_texts
+from vertikal.secure.psi import intersection
+from vertikal.secure.psi.group import Exponent, hash_to_points, workers
 from vertikal.secure.psi.oblivious_table import decode, key_words
+from vertikal.secure.sums.pads import PaddedSum
 
 # a and b share 450, a and c 300, b and c 250; all three 100.
 SETS = {
@@ -40,18 +45,52 @@ def summed():
 
 
 @pytest.fixture(scope="module")
-def session(summed):
-    def keep_the_sum(part):
-        original = part._sum.sum
+def exponents():
+    """The secret of each party."""
+    return {}
 
-        def keep(values, to):
-            total = original(values, to)
+
+@pytest.fixture(scope="module")
+def session(summed, exponents):
+    original = PaddedSum.sum
+
+    def keep_the_sum(self, values, to):
+        total = original(self, values, to)
+        if total is not None:
             summed.append(total.copy())
-            return total
+        return total
 
-        part._sum.sum = keep
+    def keep_the_secret():
+        return exponents.setdefault(threading.current_thread().name, Exponent())
 
-    return intersect(SETS, meddle={"a": keep_the_sum})
+    with (
+        mock.patch.object(PaddedSum, "sum", keep_the_sum),
+        mock.patch.object(intersection, "Exponent", keep_the_secret),
+    ):
+        return intersect(SETS)
+
+
+def domain(session, *purpose):
+    """What keeps the hashes of this run apart from all others: public names, and the salt."""
+    (salt,) = {
+        frame.payload()["salt"]
+        for frame in session.tape
+        if (frame.header.sender, frame.header.tag) == ("a", "alignment/0/sizes")
+    }
+    return encode_texts("alignment", "a", "b", "c", *purpose) + salt
+
+
+def stored_values(session, exponents, party):
+    """The half of F(id) = hash(k·P(id), id) that ``party`` stores under an id, for the ids of a."""
+    with workers() as threads:
+        points = hash_to_points(SETS["a"], domain(session, "points"), threads)
+        points = exponents[party].times(points, threads)
+    prefix = hashlib.sha256(domain(session, "function", party)).digest()
+    values = [
+        hashlib.sha256(prefix + point.tobytes() + one).digest()[:16]
+        for point, one in zip(points, SETS["a"], strict=True)
+    ]
+    return np.frombuffer(b"".join(values), "<u8").reshape(-1, 2)
 
 
 def shapes(session):
@@ -78,10 +117,9 @@ def test_what_pairs_have_in_common_changes_no_frame(session):
 
 def test_no_id_travels_in_any_form_that_others_can_make(session):
     everything = b"".join(b"".join(bytes(part) for part in f.buffers()) for f in session.tape)
-    domain = session.parts["a"]._domain("points")
     with workers() as threads:
         for some in SETS.values():
-            points = hash_to_points(some, domain, threads)
+            points = hash_to_points(some, domain(session, "points"), threads)
             for one, point in zip(some, points, strict=True):
                 assert one not in everything
                 assert hashlib.sha256(one).digest() not in everything
@@ -112,11 +150,10 @@ def test_tables_on_their_way_are_uniform(session):
     check_uniform(tables)
 
 
-def test_the_leader_cannot_tell_what_one_other_party_has(session, summed):
+def test_the_leader_cannot_tell_what_one_other_party_has(session, summed, exponents):
     """It takes F_b and F_c off what the summed table reads, and sees noise for ids of pairs."""
-    leader = session.parts["a"]
-    read = decode(np.concatenate(summed), key_words(SETS["a"], leader._domain("slots")))
-    stored = {name: values[:, :16].copy().view("<u8") for name, values in leader._values.items()}
+    read = decode(np.concatenate(summed), key_words(SETS["a"], domain(session, "slots")))
+    stored = {name: stored_values(session, exponents, name) for name in "bc"}
     for guess, expected in (
         (stored["b"], set()),
         (stored["c"], set()),

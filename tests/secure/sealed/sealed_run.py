@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.conformance.running import Outcome, run
 from tests.secure.hidden.hidden_run import ROLES, Seen, reading
+from tests.secure.kept import matrices_in
 from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
@@ -75,6 +76,18 @@ def seal(
         taped |= {name: wire(taped[name]) for name, wire in (wires or {}).items()}
         outcome = run(taped, work)
     return Session(outcome, seen, tape, parts)
+
+
+def kept(session: Session) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The matrices that A and H keep: the one that both have, A's own, and H's own."""
+    agreed = session.parts["ada"].agreed
+    shape = agreed.rows, agreed.width
+    ada, hal = (matrices_in(session.parts[name], shape) for name in ("ada", "hal"))
+    (common,) = [one for one in ada if any(np.array_equal(one, other) for other in hal)]
+    (own,), (helpers,) = (
+        [one for one in some if not np.array_equal(one, common)] for some in (ada, hal)
+    )
+    return common, own, helpers
 
 
 def split(values: np.ndarray, part: SealedFeatures, seed: int = 9) -> np.ndarray:

@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from tests.secure.hidden.hidden_run import draw_phases
+from tests.secure.hidden.hidden_run import ROLES, draw_phases
 from tests.secure.meddling import impatient, repeating, silent, widening
 from tests.secure.sealed.sealed_run import seal
 from vertikal.errors import DeadlineExceeded, PadReused, PeerStopped
@@ -108,8 +108,8 @@ def test_a_second_run_under_the_same_roles_and_session_is_refused():
         kept[mesh.me] = (mesh, keys)
 
     def twice(part):
-        mesh, keys = kept[part._me]
-        Dealing(mesh, keys, part._roles)
+        mesh, keys = kept["tim"]
+        Dealing(mesh, keys, ROLES)
 
     with mock.patch.object(Dealing, "__init__", remember):
         session = run({"tim": twice})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from tests.conformance.running import run
 from tests.naive import hidden as naive_hidden
 from tests.naive import sealed as naive
 from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases
-from tests.secure.sealed.sealed_run import seal, split
+from tests.secure.sealed.sealed_run import kept, seal, split
 from vertikal.errors import InputError, SecrecyError
 from vertikal.mesh import local_meshes
 from vertikal.secure.hidden.dealing import Dealing
@@ -28,7 +30,7 @@ PHASES = draw_phases(ROWS, WIDTH)
 
 def whole_cosines(session):
     """The shared matrix, from what the label party and the helper keep."""
-    ada, hal = (session.parts[name]._product._own for name in ("ada", "hal"))
+    _, ada, hal = kept(session)
     return ada + hal
 
 
@@ -36,14 +38,12 @@ def test_the_shared_matrix_is_the_matrix_of_cosines():
     session = seal(PHASES, lambda part: np.zeros(1, np.uint64))
     shared = whole_cosines(session).view(np.int64) * 2.0**-MATRIX_BITS
     np.testing.assert_allclose(shared, cosines(PHASES), rtol=0, atol=2.0 ** (1 - COSINE_BITS))
-    common = session.parts["ada"]._product._common
-    assert np.array_equal(common, session.parts["hal"]._product._common)
-    kept = ROWS * WIDTH * 8
+    matrix = ROWS * WIDTH * 8
     assert {name: part.nbytes for name, part in session.parts.items()} == {
-        "ada": 2 * kept,
-        "hal": 2 * kept,
+        "ada": 2 * matrix,
+        "hal": 2 * matrix,
         "sue": 0,
-        "tim": kept,
+        "tim": matrix,
     }
 
 
@@ -74,16 +74,16 @@ def test_a_product_follows_the_formulas(monkeypatch):
         sequence = original(self, what, peer)
         take, fill = sequence.take, sequence.fill
 
-        def kept(shape, dtype):
+        def took(shape, dtype):
             words = take(shape, dtype)
-            taken.setdefault((self._keys.me, what), words.copy())
+            taken.setdefault((threading.current_thread().name, what), words.copy())
             return words
 
         def filled(out):
             fill(out)
-            taken.setdefault((self._keys.me, what), out.copy())
+            taken.setdefault((threading.current_thread().name, what), out.copy())
 
-        sequence.take, sequence.fill = kept, filled
+        sequence.take, sequence.fill = took, filled
         return sequence
 
     monkeypatch.setattr(Dealing, "seeds", seeds)

@@ -10,7 +10,8 @@ import pytest
 from tests.conformance.uniformity import THRESHOLD, check_uniform, check_unrelated, p_value
 from tests.secure.hidden.hidden_run import NAMES, ROLES, draw_phases
 from tests.secure.hidden.test_views import ADVERSARIAL
-from tests.secure.sealed.sealed_run import Session, seal
+from tests.secure.kept import matrices_in
+from tests.secure.sealed.sealed_run import Session, kept, seal
 from vertikal.secure.sealed.sealed_features import MATRIX_BITS
 
 ROWS, WIDTH = 192, 64
@@ -99,11 +100,9 @@ def test_the_dealer_receives_nothing(data):
 @every_data
 def test_what_a_role_keeps_is_uniform(data):
     session = run(data)
-    for name in ("ada", "hal"):
-        product = session.parts[name]._product
-        check_uniform([product._own])
-        check_uniform([product._common])
-    check_uniform([session.parts["tim"]._product._sum])
+    (dealers,) = matrices_in(session.parts["tim"], (ROWS, WIDTH))
+    for matrix in (*kept(session), dealers):
+        check_uniform([matrix])
 
 
 @every_data

@@ -23,6 +23,14 @@ from vertikal.secure.secagg.rounds import (
 NAMES = ("ada", "bob", "cyd", "dan", "eve", "fay")
 
 
+def circle_of(graph: Neighbours) -> list[str]:
+    """All clients, each followed by its next neighbour."""
+    circle = [graph.clients[0]]
+    while len(circle) < len(graph.clients):
+        circle.append(graph.of(circle[-1])[graph.plan.degree // 2])
+    return circle
+
+
 @dataclass
 class Seats:
     """One aggregation, advanced round by round."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.naive.secagg import pad
-from tests.secure.secagg.secagg_table import NAMES, Seats
+from tests.secure.secagg.secagg_table import NAMES, Seats, circle_of
 from vertikal.errors import InputError, SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import derive_key
 from vertikal.secure.secagg import client, shamir
@@ -238,7 +238,7 @@ def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
     seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
-    circle = seats.terms.graph._circle
+    circle = circle_of(seats.terms.graph)
     name = circle[3]
     client.mask(seats.clients[name], inboxes[name], seats.values[name])
     # Two runs of two neighbours are gone: the rest falls into two groups.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.naive.secagg import plain_sum
-from tests.secure.secagg.secagg_table import NAMES, Seats
+from tests.secure.secagg.secagg_table import NAMES, Seats, circle_of
 from vertikal.errors import SecrecyError, ThresholdMissed
 from vertikal.secure.secagg import client, server, shamir
 from vertikal.secure.secagg.neighbours import NeighbourPlan
@@ -93,7 +93,7 @@ def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
     seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
-    circle = seats.terms.graph._circle
+    circle = circle_of(seats.terms.graph)
     gone = [circle[i] for i in (0, 1, 8, 9)]
     with pytest.raises(ThresholdMissed, match="server: masked input: the 12 survivors fall into"):
         seats.masked(inboxes, gone)

@@ -290,33 +290,34 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             )
         return helper or left.pop(0), dealer or left.pop()
 
-    def passes(self, owner: str) -> int:
-        """How often the predictions of a training row may be opened to ``owner``.
+    def passes(self, label_party: str) -> int:
+        """Most openings to ``label_party`` of the prediction of any training row.
 
         As many as it owns directions would tell it the features, hence a quarter by default.
         """
         given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
-        return given or max(1, self.widths()[owner] // 4)
+        return given or max(1, self.widths()[label_party] // 4)
 
     def _uses(self, solver: Stochastic) -> int:
-        """How many steps of the stochastic solver are about the same directions."""
+        """Steps of the stochastic solver that are about the same directions."""
         blocks = sum(-(-width // solver.block_size) for width in self.widths().values())
         return 1 if solver.n_steps is None else -(-solver.n_steps // blocks)
 
     def iterations(self, rows: int) -> int:
-        """How far the exact solver may go: as told, and within what the helper opens.
+        """Most iterations of the exact solver: ``max_iter``, and as many as the helper opens.
 
-        That is the passes that were agreed, and gradients up to a quarter of the rows, of which a
-        twentieth is left for answers that a crash may lose; one gradient comes before the first.
+        The helper opens the passes that were agreed, and gradients up to a quarter of the rows, of
+        which a twentieth is left for answers that a crash may lose. One gradient comes before the
+        first iteration.
         """
         if not self.hides or self.seals:
             return self.max_iter
-        fewest = min(self.passes(owner) for owner in self.label_parties)
+        fewest = min(self.passes(name) for name in self.label_parties)
         gradients = int(rows * GRADIENTS_PER_ROW) // self.outputs
         return max(1, min(self.max_iter, fewest // self.outputs, gradients - 1))
 
     def stopping(self) -> float:
-        """The exact solver's tolerance; with hidden features no finer than their precision.
+        """The exact solver's tolerance: ``tol``, or the precision of hidden features if coarser.
 
         With noisy values the last digits only cost passes, each of which opens more.
         """

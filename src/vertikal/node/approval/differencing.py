@@ -1,9 +1,9 @@
-"""The check against differencing: two models over almost the same people tell of those few that
-only one of them was trained on.
+"""The check against differencing.
 
-A party keeps, for each earlier intersection, keyed digests of its own ids in it; the key never
-leaves the store. A new intersection that differs from an earlier one of the same table by fewer
-rows than the policy's ``least_difference`` is flagged, and refused unless the policy only warns.
+Two models over almost the same people tell of the few that only one of them was trained on. A party
+keeps, for each earlier intersection, keyed digests of its own ids in it; the key never leaves the
+store. A new intersection that differs from an earlier one of the same table by fewer rows than the
+policy's ``least_difference`` is flagged, and refused unless the policy only warns.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from vertikal.algorithms.catalogue import algorithm_named
@@ -33,7 +34,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         f"  {algorithm.description}, with {', '.join(job.names)};",
         f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
         "labels. Settings: "
-        + (", ".join(f"{key} = {value}" for key, value in job.settings.items()) or "all defaults"),
+        + (", ".join(_setting(*entry) for entry in job.settings.items()) or "all defaults"),
     ]
     if job.secret_seed is not None:
         lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
@@ -67,6 +68,14 @@ def _keys(home: PartyHome, record: JobRecord) -> str:
         f"  not compared with {', '.join(missing)}: whoever wrote the federation file could read "
         "and answer in their place; `vertikal federation verify` tells how"
     )
+
+
+def _setting(name: str, value: object) -> str:
+    """Write a setting: ``solver = dsg (n_steps = 400)`` if it is a choice with options."""
+    if not isinstance(value, Mapping):
+        return f"{name} = {value}"
+    options = ", ".join(f"{key} = {one}" for key, one in value.items() if key != "name")
+    return " ".join([name, "=", *([str(value["name"])] if "name" in value else []), f"({options})"])
 
 
 def _ids(home: PartyHome, record: JobRecord) -> list[str]:

@@ -63,7 +63,7 @@ class JobRecord:
     done: bool = False
     """True once this party's shard is in its store."""
     note: str = ""
-    """For its owner only: why the job waits or stopped, or what was flagged."""
+    """A text for its owner only: why the job waits or stopped, or what was flagged."""
     columns: tuple[str, ...] = ()
     """This party's columns that the job uses, as approved."""
     table: str = ""

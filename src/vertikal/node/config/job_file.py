@@ -1,4 +1,4 @@
-"""A job: what is to be trained, by which parties, on which tables. One TOML file.
+"""The job file: one TOML file that says what to train, by which parties, on which tables.
 
     algorithm = "fdskl"              # or "avfkam", "admm"
     timeout = 300
@@ -26,22 +26,21 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
-from vertikal.mesh.collectives import SHAPES
 from vertikal.node.config.federation_file import read_toml
+from vertikal.parameters import Parameters, build
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
-ON_LOSS = ("wait", "stop")
-MASKINGS = ("pads", "trees")
+Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9, description="a positive number of seconds")]
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one party brings: a table, the column of labels if any, and which features of it.
+class Part(Parameters, frozen=True):
+    """One party's part in a job: a table, the column of labels if any, and features of it.
 
     A dealer without data brings a number of rows only, and between services nothing at all.
     """
@@ -50,10 +49,10 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: str | None = None
     columns: tuple[str, ...] | None = None
     test: str | None = None
-    rows: int | None = None
+    rows: Annotated[int, msgspec.Meta(ge=2)] | None = None
 
 
-class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Job(Parameters, frozen=True):
     """A job as its file says it.
 
     ``on_loss`` says what a service does when a party is lost: wait until it is back, or stop.
@@ -61,40 +60,43 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     parties: dict[str, Part]
     algorithm: str = "fdskl"
-    settings: dict[str, Any] = {}
-    masking: str = "pads"
-    shape: str = "star"
-    timeout: float = 300.0
-    on_loss: str = "wait"
-    secret_seed: int | None = None
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    masking: Literal["pads", "trees"] = "pads"
+    shape: Literal["star", "tree", "cycle"] = "star"
+    timeout: Seconds = 300.0
+    on_loss: Literal["wait", "stop"] = "wait"
+    secret_seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """The job in this file, its settings checked."""
+        """Read the job in this file and check it."""
         job = cls.read_unchecked(path)
         job.check()
         return job
 
     @classmethod
     def read_unchecked(cls, path: Path) -> Job:
-        """The same for a service to check, without the libraries of the algorithms."""
-        job: Job = read_toml(path, cls, "job file")
-        return job
+        """Read the job in this file for a service to check, without the algorithms' libraries."""
+        content: dict[str, Any] = read_toml(path, dict[str, Any], "job file")
+        place = f"job file {path.name!r}"
+        try:
+            parts = content.get("parties")
+            if isinstance(parts, dict) and all(isinstance(one, dict) for one in parts.values()):
+                content["parties"] = {}
+                for name, part in parts.items():
+                    place = f"job file {path.name!r}, [parties.{name}]"
+                    content["parties"][name] = build(Part, part, "keys")
+                place = f"job file {path.name!r}"
+            return build(cls, content, "keys")
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
 
     def check(self) -> None:
         """Refuse what cannot be run, whoever sent it."""
         if len(self.parties) < 2:
             raise InputError.of("parties", "two at least", list(self.parties))
-        if not 0 < self.timeout < 1e9:
-            raise InputError.of("timeout", "a positive number of seconds", self.timeout)
-        if self.masking not in MASKINGS:
-            raise InputError.of("masking", f"one of {MASKINGS}", self.masking)
-        if self.shape not in SHAPES:
-            raise InputError.of("shape", f"one of {list(SHAPES)}", self.shape)
-        if self.on_loss not in ON_LOSS:
-            raise InputError.of("on_loss", f"one of {ON_LOSS}", self.on_loss)
-        if self.secret_seed is not None and not 0 <= self.secret_seed < 1 << 256:
-            raise InputError.of("secret_seed", "a number from 0 on", self.secret_seed)
+        if self.secret_seed is not None and self.secret_seed >= 1 << 256:
+            raise InputError.of("secret_seed", "a number of at most 256 bits", self.secret_seed)
         if not self.label_parties:
             raise InputError.of("label", "named by one party at least", "none")
         given = [name for name, part in self.parties.items() if part.test is not None]
@@ -116,8 +118,6 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if part.columns is not None or part.test is not None:
             raise InputError.of(f"columns and test of {name}", "left out: it has no table", "some")
-        if part.rows is not None and part.rows < 2:
-            raise InputError.of(f"rows of {name}", "a whole number from 2 on", part.rows)
 
     def check_for_services(self) -> None:
         """Refuse what is only meant for tables that are files beside the job."""
@@ -162,7 +162,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """What all parties must share; the names of files are each one's own business."""
+        """Digest of all that the parties must share; the names of files are left out."""
         bare = {
             name: Part(None, part.label, test=None if part.test is None else "", rows=part.rows)
             for name, part in self.parties.items()
@@ -177,11 +177,11 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def predicts(self) -> bool:
-        """Whether there are rows to predict after training."""
+        """True if there are rows to predict after training."""
         return all(part.test is not None for part in self.parties.values())
 
     def algorithm_settings(self) -> Any:
-        """The settings of the job's algorithm, checked."""
+        """Read and check the settings of the job's algorithm."""
         algorithm = algorithm_named(self.algorithm)
         return algorithm.read_settings(self.settings, self.names, self.label_parties)
 

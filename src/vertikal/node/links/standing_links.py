@@ -294,11 +294,11 @@ class StandingLinks:
 
     def _sort(self, raw: bytes, link: Link) -> None:
         if len(raw) < HEAD.size:
-            raise WireError(f"a parcel of {len(raw)} bytes, {HEAD.size} at least are needed")
+            raise WireError(f"parcel of {len(raw)} bytes, its head alone has {HEAD.size}")
         kind, run, sender_id, receiver_id = HEAD.unpack_from(raw)
         sender, receiver = self._names.get(sender_id), self._names.get(receiver_id)
         if sender is None or receiver is None or sender == receiver:
-            raise WireError("a parcel between parties that the federation file does not list")
+            raise WireError("a parcel whose sender or receiver is not in the federation file")
         if sender != link.peer and not (link.peer == self.relay and sender not in self._direct):
             raise WireError(f"a parcel of {sender} over the link of {link.peer}")
         self._check_parcel(kind, raw, sender)

@@ -187,13 +187,13 @@ class Session:
 
     @property
     def expired(self) -> bool:
-        """At the leader: True if it lies idle, or is so old that another takes its place."""
+        """True at the leader if it lies idle, or is so old that another takes its place."""
         now = time.monotonic()
         idle, old = now - self._used > IDLE, now - self._began > LONGEST
         return idle or old or self._requests >= MOST_REQUESTS
 
     def ask(self, ids: tuple[str, ...], degraded: bool) -> Scores:
-        """At the leader: score these ids."""
+        """Score these ids; only the leader calls it."""
         self._requests += 1
         self._used = time.monotonic()
         party = self._party
@@ -211,7 +211,7 @@ class Session:
         chosen = np.zeros(len(ids), bool)
         if not refusals:
             chosen = np.ones(len(ids), bool) if degraded else everywhere
-        self._choose(chosen)
+        self._send_chosen(chosen)
         values = np.full(len(ids), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
@@ -224,14 +224,14 @@ class Session:
         return Scores(ids, values, unknown)
 
     def serve(self, limit: DailyLimit) -> None:
-        """At the others: take part in requests until the leader has no more."""
+        """Take part in requests until the leader has no more; all others call it."""
         for _ in range(MOST_REQUESTS):
             request = self._receive_request()
             if not request.rows:
                 return
             told = self._known(request, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
-            chosen = self._choose(None)
+            chosen = self._receive_chosen()
             self._check_chosen(request, told, chosen)
             if chosen.any():
                 self._predict(request.ids, chosen)
@@ -240,7 +240,9 @@ class Session:
         """Refuse to score rows that were not asked for, or that this party refused or lacks."""
         leader, me = self._party.leader, self._party.name
         if len(chosen) > request.rows or (len(chosen) < request.rows and me != self._bare_dealer):
-            raise MeshError(f"{leader} chose among {len(chosen)} rows")
+            raise MeshError(
+                f"{leader} chose among {len(chosen)} rows, after it had asked for {request.rows}"
+            )
         if not chosen.any():
             return
         if isinstance(told, dict):
@@ -301,12 +303,12 @@ class Session:
             self._send(name, np.frombuffer(told, np.uint8), ASKED)
 
     def _send(self, name: str, told: Any, disclosure: Disclosure) -> None:
-        """At the leader: send to another party; a dealer without data gets numbers of rows."""
+        """Send from the leader to another party; a dealer without data gets numbers of rows."""
         kind = COUNTED if name == self._bare_dealer else disclosure
         self._party.broadcast(told, (self._party.leader, name), kind)
 
     def _receive(self, disclosure: Disclosure) -> Any:
-        """At the others: receive what the leader sends by `_send`."""
+        """Receive from the leader what it sends by `_send`."""
         party = self._party
         kind = COUNTED if party.name == self._bare_dealer else disclosure
         return np.asarray(party.broadcast(None, (party.leader, party.name), kind))
@@ -323,7 +325,8 @@ class Session:
         expected = 0 if party.name == self._bare_dealer else request.rows
         if request.rows < 0 or len(request.ids) != expected:
             raise MeshError(
-                f"request of {party.leader}: {request.rows} rows, {len(request.ids)} ids"
+                f"request of {party.leader} for {request.rows} rows must name {expected} ids, got "
+                f"{len(request.ids)}"
             )
         return request
 
@@ -336,10 +339,10 @@ class Session:
             raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")
         return flags.astype(bool)
 
-    def _choose(self, chosen: Any) -> Any:
-        if chosen is None:
-            return self._receive(CHOSEN).astype(bool)
+    def _send_chosen(self, chosen: Any) -> None:
         flags = chosen.astype(np.uint8)
         for name in self._others():
             self._send(name, flags[chosen] if name == self._bare_dealer else flags, CHOSEN)
-        return chosen
+
+    def _receive_chosen(self) -> Any:
+        return self._receive(CHOSEN).astype(bool)

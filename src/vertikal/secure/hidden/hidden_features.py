@@ -87,7 +87,8 @@ class HiddenFeatures:
         tally: Tally | None = None,
     ) -> None:
         self.agreed = agreed
-        self._mesh, self._roles, self._booked = mesh, roles, booked
+        self.roles = roles
+        self._mesh, self._booked = mesh, booked
         self._fixed = FixedPointProducts(Ring(agreed.product_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
@@ -106,7 +107,7 @@ class HiddenFeatures:
     @property
     def nbytes(self) -> int:
         """Bytes that this role keeps."""
-        return self._product.nbytes if self._mesh.me in self._roles.names else 0
+        return self._product.nbytes if self._mesh.me in self.roles.names else 0
 
     @property
     def opened(self) -> int:
@@ -117,9 +118,9 @@ class HiddenFeatures:
         """Every party: the next block of rows, with its own phases, which are overwritten."""
         rows = len(phases)
         cosines = self._cosines.add(phases)
-        if self._mesh.me == self._roles.dealer:
+        if self._mesh.me == self.roles.dealer:
             self._product.add_as_dealer(rows)
-        elif cosines is not None and self._mesh.me == self._roles.label_party:
+        elif cosines is not None and self._mesh.me == self.roles.label_party:
             self._product.add_as_label_party(cosines)
         elif cosines is not None:
             with self._booked("difference"):
@@ -155,7 +156,7 @@ class HiddenFeatures:
             if not request.kind:
                 return
             part = self._part(request, rows)
-            if self._mesh.me == self._roles.helper:
+            if self._mesh.me == self.roles.helper:
                 columns = (request.first, request.last)
                 self._openings.book(request.kind, request.outputs, columns, rows)
                 with self._booked("answers"):
@@ -166,13 +167,13 @@ class HiddenFeatures:
 
     def _announce(self, request: ProductRequest, rows: Array | None) -> None:
         with self._booked("requests"):
-            for name in (self._roles.helper, self._roles.dealer):
+            for name in (self.roles.helper, self.roles.dealer):
                 self._mesh.send(name, self._tag, msgspec.structs.asdict(request))
                 if rows is not None:
                     self._mesh.send(name, f"{self._tag}/rows", np.asarray(rows, np.int64))
 
     def _requested(self) -> tuple[ProductRequest, Array | None]:
-        me, label_party, agreed = self._mesh.me, self._roles.label_party, self.agreed
+        me, label_party, agreed = self._mesh.me, self.roles.label_party, self.agreed
         message: Any = self._mesh.recv(label_party, self._tag)
         try:
             request = convert(message, ProductRequest)

@@ -29,8 +29,8 @@ class PaddedLink:
     """Both directions between this party and ``peer``, for one purpose."""
 
     def __init__(self, mesh: Mesh, keys: PairKeys, peer: str, roles: Roles, what: str) -> None:
+        self.me, self.peer = mesh.me, peer
         self._mesh = mesh
-        self._peer = peer
         self._tag = f"hidden/{roles.label_party}/{roles.session}/{what}"
         # One sequence per direction: the name of the sender is part of the purpose.
         self._outgoing = PadSequence(keys, peer, "link", mesh.me, what, *roles.purpose)
@@ -39,7 +39,7 @@ class PaddedLink:
     def send(self, step: str, values: Array) -> None:
         """Send ring elements to the peer; ``values`` is overwritten and must not be used again."""
         self._outgoing.take().apply(values)
-        self._mesh.send(self._peer, f"{self._tag}/{step}", values)
+        self._mesh.send(self.peer, f"{self._tag}/{step}", values)
 
     def recv(
         self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...], out: Array | None = None
@@ -49,7 +49,7 @@ class PaddedLink:
         It is written to ``out`` where that is given.
         """
         values = np.empty(shape, dtype) if out is None else out
-        values[...] = self._mesh.recv_array(self._peer, f"{self._tag}/{step}", dtype, shape)
+        values[...] = self._mesh.recv_array(self.peer, f"{self._tag}/{step}", dtype, shape)
         self._incoming.take().apply(values)
         return values
 

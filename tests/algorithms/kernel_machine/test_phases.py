@@ -69,7 +69,7 @@ def test_no_more_than_the_limit_is_kept(monkeypatch, cache_size):
     def watched(self, rows, cached):
         operator = gather(self, rows, cached)
         if operator is not None:
-            kept.append(operator._cached.nbytes)
+            kept.append(operator.cached.nbytes)
         return operator
 
     monkeypatch.setattr(phases.PhasePass, "gather", watched)
