@@ -62,7 +62,7 @@ def fields_of(record: type[Parameters]) -> tuple[msgspec.structs.FieldInfo, ...]
 
 
 def spelled_out(record: Parameters) -> dict[str, Any]:
-    """All parameters by name, defaults too: a choice by its tag, then its options (``way.count``)."""
+    """All parameters by name, defaults too; a choice by its tag, its options as ``way.count``."""
     found: dict[str, Any] = {}
     for name, value in msgspec.structs.asdict(record).items():
         if isinstance(value, Parameters):
