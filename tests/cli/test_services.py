@@ -110,8 +110,16 @@ def test_invite_and_join(folder):
     assert "lender.toml is not there; `vertikal keygen lender` makes it" in entry.output
     done = CliRunner().invoke(main, ["invite", "a", "a", "--at", "127.0.0.1:1"])
     assert "distinct names" in done.output
-    done = CliRunner().invoke(main, ["join", "nonsense"])
+    done = CliRunner().invoke(main, ["join"], input="nonsense\n")
     assert "not one that `vertikal invite` printed" in done.output
+
+
+def test_a_code_is_no_argument(folder):
+    """Arguments of a process can be read by all users of a machine."""
+    done = CliRunner().invoke(main, ["join", "vk1.secret"])
+    assert done.exit_code == 1
+    assert "the code must not be an argument" in done.output
+    assert "vk1.secret" not in done.output
 
 
 def test_join_sends_nothing_but_the_own_entry(folder):
@@ -125,7 +133,7 @@ def test_join_sends_nothing_but_the_own_entry(folder):
             ("../bank/party", "file"),
         ):
             code = InvitationCode(address, "sha256:00", name, bytes(16)).text()
-            done = CliRunner().invoke(main, ["join", code, "--folder", str(bank)])
+            done = CliRunner().invoke(main, ["join", "--folder", str(bank)], input=code)
             assert done.exit_code == 1
             assert said in done.output
         with pytest.raises(BlockingIOError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -58,7 +59,8 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     except OSError as error:
         raise InputError(f"--at: cannot listen at {address}: {error.strerror}") from None
     for other, code in invitation.codes.items():
-        click.echo(f"{other}: vertikal join {code}")
+        click.echo(f"{other}: {code}")
+    click.echo("each of them runs `vertikal join` and enters its code there")
     text = invitation.wait(60 * minutes, lambda joined: click.echo(f"{joined} has joined"))
     check_federation(text)
     write_federation(folder / "federation.toml", text)
@@ -66,11 +68,15 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
 
 
 @click.command("join")
-@click.argument("code")
+@click.argument("code", required=False, metavar="")
 @_folder
 @_minutes
-def join_(code: str, folder: Path, minutes: float) -> None:
-    """Join a federation with the CODE that the inviting party gave."""
+def join_(code: str | None, folder: Path, minutes: float) -> None:
+    """Join a federation with the code that the inviting party gave.
+
+    The code is asked for, or read from standard input. Whoever has it can join in this party's
+    place, so it is no argument: those stand in the list of processes and in the shell's history.
+    """
     from vertikal.node.config.invitation import (
         InvitationCode,
         check_federation,
@@ -78,11 +84,20 @@ def join_(code: str, folder: Path, minutes: float) -> None:
         write_federation,
     )
 
-    parsed = InvitationCode.parse(code)
+    if code is not None:
+        raise InputError(
+            "the code must not be an argument, which other users of this machine can read; run "
+            "`vertikal join` and enter it, and ask for a new one if others can log in here"
+        )
+    parsed = InvitationCode.parse(_ask_for_code())
     text = join(parsed, _entry(folder, parsed.name), 60 * minutes, click.echo)
     write_federation(folder / "federation.toml", text)
     names = check_federation(text).names
     click.echo(f"federation of {', '.join(names)} written to federation.toml")
+
+
+def _ask_for_code() -> str:
+    return str(click.prompt("code")) if sys.stdin.isatty() else sys.stdin.readline()
 
 
 def _entry(folder: Path, name: str) -> str:

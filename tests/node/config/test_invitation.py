@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 
 import msgspec
 import pytest
@@ -182,3 +183,36 @@ def test_a_file_that_is_no_entry_stays_here():
             join(asking, 'key = "bank.key"\npassword = "secret"\n', 5)
         with pytest.raises(BlockingIOError):
             listening.accept()
+
+
+def test_junk_connections_do_not_end_an_invitation(host):
+    """Twenty of them did, and each that was silent kept the federation file back for 20 s."""
+    waiting = Waiting(host, 60.0)
+    codes = {name: InvitationCode.parse(text) for name, text in host.codes.items()}
+    address, _, port = codes["bank"].address.rpartition(":")
+    junk = []
+    for number in range(100):
+        one = socket.create_connection((address, int(port)), 20)
+        if number % 2:
+            one.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        junk.append(one)
+    wrong = msgspec.structs.replace(codes["bank"], secret=bytes(16))
+    for _ in range(25):
+        with pytest.raises(DeadlineExceeded, match="gave no answer"):
+            join(wrong, entry("bank"), 5)
+    began = time.monotonic()
+    found = {}
+
+    def one_joins(name):
+        found[name] = join(codes[name], entry(name), 30)
+
+    threads = [threading.Thread(target=one_joins, args=(name,), daemon=True) for name in codes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    text = waiting.end()
+    assert time.monotonic() - began < 15.0
+    assert found == {"bank": text, "shop": text}
+    for one in junk:
+        one.close()

@@ -143,3 +143,25 @@ def test_all_parties_predict_or_none(folder):
     text = PREDICTING.replace('test = "shop.test"', "")
     with pytest.raises(InputError, match=r"test must be named by all .*, got only by \['bank'\]"):
         load(folder, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 100_000,
+        "a = " + "{a = " * 10_000,
+        "[settings]\n" + ".".join(["a"] * 3_000) + " = 1\n" + GOOD,
+    ],
+)
+def test_what_is_nested_too_deeply_is_refused_in_words(folder, text):
+    with pytest.raises(InputError, match=r"^job file 'job.toml': ") as refused:
+        load(folder, text)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["fdskl", "avfkam", "admm"])
+@pytest.mark.parametrize(("seed", "got"), [("-1", "-1"), ("1.5", "1.5"), ("true", "True")])
+def test_seeds_are_numbers_from_0_on(folder, algorithm, seed, got):
+    text = GOOD.replace("n_components = 32", f"seed = {seed}")
+    with pytest.raises(InputError, match=rf"^seed must be a whole number from 0 on, got {got}$"):
+        load(folder, f'algorithm = "{algorithm}"\n' + text)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
 import json
+import socket
 import urllib.error
 import urllib.request
 
@@ -12,7 +15,7 @@ import schemathesis
 
 from vertikal.errors import DiskFull, InputError, PeerStopped, RequestRefused, SecrecyError
 from vertikal.node.config.party_file import Http
-from vertikal.node.predictions import endpoint
+from vertikal.node.predictions import endpoint, http_connections
 from vertikal.node.predictions.endpoint import (
     Endpoint,
     RequestHandler,
@@ -121,6 +124,110 @@ def test_too_many_and_too_long_requests():
         assert refused.value.status == status
     with pytest.raises(RequestRefused, match="at most 10 bytes"):
         handler.answer(b"x" * 11)
+
+
+def raw_connection(url):
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    return socket.create_connection((host, int(port)), 30)
+
+
+def head(length, token=TOKEN, *more):
+    lines = ["POST /predict HTTP/1.1", "Host: x", f"Authorization: Bearer {token}"]
+    return "\r\n".join([*lines, f"Content-Length: {length}", *more, "", ""]).encode()
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """An endpoint with five requests a minute, which waits half a second for slow clients."""
+    monkeypatch.setattr(http_connections, "PATIENCE", 0.5)
+    monkeypatch.setattr(endpoint, "BODY", 0.5)
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    server = Endpoint(settings(per_minute=5, most_bytes=5000), tmp_path, scores)
+    server.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.stop()
+
+
+def test_requests_without_the_token_do_not_use_up_the_owners_rate(slow):
+    for _ in range(20):
+        assert post(slow, body(), "wrong")[0] == 401
+    assert post(slow, body())[0] == 200
+
+
+def test_half_open_requests_do_not_keep_the_owner_out(served):
+    """64 connections that never end their request made all others get 503."""
+    half = [raw_connection(served) for _ in range(300)]
+    try:
+        for number, one in enumerate(half):
+            with contextlib.suppress(OSError):
+                one.sendall(b"POST /predict HTTP/1.1\r\n" if number % 2 else head(3, "wrong")[:-2])
+        for _ in range(3):
+            assert post(served, body())[0] == 200
+    finally:
+        for one in half:
+            one.close()
+
+
+def test_a_connection_that_shows_no_token_is_closed(slow):
+    with raw_connection(slow) as silent, raw_connection(slow) as half:
+        half.sendall(b"POST /predict HTTP/1.1\r\n")
+        for one in (silent, half):
+            one.settimeout(20)
+            assert one.recv(100) == b""
+    # One that was answered may stay for another request, and no longer.
+    with raw_connection(slow) as kept:
+        for _ in range(2):
+            kept.sendall(head(len(body())) + body())
+            heard = b""
+            while not heard.endswith(b"}]}"):
+                heard += kept.recv(4000)
+            assert b"200 OK" in heard
+        kept.sendall(b"POST")
+        kept.settimeout(20)
+        assert kept.recv(100) == b""
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(slow):
+    with raw_connection(slow) as lying:
+        lying.sendall(head(100) + b"{}")
+        lying.settimeout(20)
+        assert b"408 Request Timeout" in lying.recv(4000)
+    assert post(slow, body())[0] == 200
+
+
+def test_no_more_of_a_body_is_kept_than_may_come():
+    """Chunks can bring more than the Content-Length beside them says."""
+    handler = RequestHandler(settings(most_bytes=5000), TOKEN.encode(), scores)
+    read, sent = [], []
+
+    async def receive():
+        read.append(1000)
+        return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = {"authorization": f"Bearer {TOKEN}", "content-length": "3"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/predict",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "query_string": b"",
+        "client": ("127.0.0.1", 1),
+    }
+    asyncio.run(application(handler)(scope, receive, send))
+    assert sent[0]["status"] == 413
+    assert sum(read) <= 7000
+
+
+@pytest.mark.parametrize("length", ["²", "9" * 5000, "-1", "1.5"])
+def test_a_length_that_is_no_number(length):
+    handler = RequestHandler(settings(), TOKEN.encode(), scores)
+    with pytest.raises(RequestRefused) as refused:
+        handler.admit(f"Bearer {TOKEN}", length)
+    assert refused.value.status in (411, 413)
 
 
 def test_token_files(tmp_path):

@@ -86,7 +86,10 @@ _read_decision = msgpack_reader(Decision)
 def propose(name: str, job: Job, me: str, rows: int, keys: Keys) -> SignedBytes:
     """Make this party's proposal and sign it."""
     proposal = Proposal(name, job, me, time.time(), __version__, rows, secrets.token_hex(16))
-    raw = msgspec.msgpack.encode(proposal)
+    try:
+        raw = msgspec.msgpack.encode(proposal)
+    except (OverflowError, RecursionError) as error:
+        raise InputError(f"job: it cannot be sent: {error}") from None
     if len(raw) > MAX_PROPOSAL:
         raise InputError(
             f"job: it would take {len(raw)} bytes to send, at most {MAX_PROPOSAL} are allowed; a "

@@ -156,8 +156,10 @@ def parse_members(text: str) -> tuple[Member, ...]:
     """Read the entries in this text; refuse a text that holds anything else."""
     try:
         content: _File = convert(tomllib.loads(text), _File)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InputError(f"entry: {error}") from None
+    except RecursionError:
+        raise InputError("entry: arrays or tables are nested too deeply") from None
     return content.party
 
 
@@ -169,6 +171,8 @@ def read_toml(path: Path, kind: Any, what: str) -> Any:
         raise InputError(f"{what} {path.name!r} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise InputError(f"{what} {path.name!r}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{what} {path.name!r}: arrays or tables are nested too deeply") from None
 
 
 def _quoted(text: str) -> str:

@@ -46,10 +46,17 @@ from vertikal.secure.keys.identity import Certificate
 
 _PREFIX = "vk1."
 _LINE = 1 << 20
+_ENTRY = 1 << 16
+"""Bytes of what a joining party sends."""
+_PAUSE = 0.2
+"""Seconds to wait after a connection that could not be accepted."""
 _STEP = 20.0
 """Seconds that the other side has for one message."""
-MOST_FAILURES = 20
-"""Wrong codes after which an invitation is over."""
+MOST_STRANGERS = 64
+"""Connections that may be open before they have shown a code; then the oldest is closed.
+
+Junk must not end an invitation: a code's secret has 128 bits, which nobody guesses.
+"""
 
 
 class InvitationCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -95,7 +102,10 @@ class Invitation:
         self._names = names
         self._context = context
         self._secrets = {name: secrets.token_bytes(16) for name in names}
-        self._failures = 0
+        self._strangers: dict[ssl.SSLSocket, None] = {}
+        """Connections that have not shown a code, the oldest first."""
+        self._waiting: set[str] = set()
+        """Who has joined and not been answered."""
         self._changed = threading.Condition()
         host, _, port = address.rpartition(":")
         self._socket = socket.create_server((host.strip("[]"), int(port)))
@@ -108,7 +118,6 @@ class Invitation:
     def wait(self, seconds: float, joined: Callable[[str], None]) -> str:
         """Wait until all have joined; returns the federation file."""
         until = time.monotonic() + seconds
-        threads = []
         with self._socket:
             while len(self._entries) < len(self._names):
                 self._socket.settimeout(max(0.01, min(0.5, until - time.monotonic())))
@@ -117,20 +126,37 @@ class Invitation:
                     raise DeadlineExceeded(
                         f"nobody joined as {', '.join(missing)} within {seconds:g} s; invite again"
                     )
-                if self._failures >= MOST_FAILURES:
-                    raise IdentityError(
-                        f"{self._failures} connections showed no valid code; invite again"
-                    )
-                with contextlib.suppress(TimeoutError):
-                    connection, _ = self._socket.accept()
-                    thread = threading.Thread(
-                        target=self._serve, args=(connection, until, joined), daemon=True
-                    )
-                    thread.start()
-                    threads.append(thread)
-        for thread in threads:
-            thread.join(_STEP)
+                self._accept(until, joined)
+        with self._changed:
+            for stranger in self._strangers:
+                _hang_up(stranger)
+            # Those who joined get the file before this returns.
+            self._changed.wait_for(lambda: not self._waiting, _STEP)
         return self.federation()
+
+    def _accept(self, until: float, joined: Callable[[str], None]) -> None:
+        """Serve the next connection, if one comes; close the oldest stranger if there are many."""
+        try:
+            plain, _ = self._socket.accept()
+        except TimeoutError:
+            return
+        except OSError:
+            if self._socket.fileno() < 0:
+                raise
+            # Too many open files, most likely: go on once some are closed.
+            time.sleep(_PAUSE)
+            return
+        plain.settimeout(_STEP)
+        connection = self._context.wrap_socket(
+            plain, server_side=True, do_handshake_on_connect=False
+        )
+        with self._changed:
+            self._strangers[connection] = None
+            if len(self._strangers) > MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                _hang_up(oldest)
+        threading.Thread(target=self._serve, args=(connection, until, joined), daemon=True).start()
 
     def close(self) -> None:
         """Stop listening; `wait` does so by itself."""
@@ -140,12 +166,18 @@ class Invitation:
         """Write the federation file of all that have joined."""
         return render(self._mine, *(self._entries[name] for name in self._names))
 
-    def _serve(self, plain: socket.socket, until: float, joined: Callable[[str], None]) -> None:
+    def _serve(
+        self, connection: ssl.SSLSocket, until: float, joined: Callable[[str], None]
+    ) -> None:
+        """Take the entry of one that joins, and answer with the file once all have joined."""
         name = ""
         try:
-            plain.settimeout(_STEP)
-            with self._context.wrap_socket(plain, server_side=True) as connection:
-                name = self.admit(_receive(connection))
+            with connection:
+                connection.do_handshake()
+                name = self.admit(_receive(connection, _ENTRY))
+                with self._changed:
+                    self._waiting.add(name)
+                    self._strangers.pop(connection, None)
                 joined(name)
                 with self._changed:
                     while len(self._entries) < len(self._names) and time.monotonic() < until:
@@ -155,10 +187,14 @@ class Invitation:
                 text = self.federation()
                 proof = proof_of(self._secrets[name], "federation", text)
                 _send(connection, {"federation": text, "proof": proof})
-        except (OSError, VertikalError):
-            plain.close()
+        except (OSError, ValueError, VertikalError):
+            # Somebody without a code, or one who hung up. The invitation goes on.
+            pass
+        finally:
             with self._changed:
-                self._failures += 1
+                self._waiting.discard(name)
+                self._strangers.pop(connection, None)
+                self._changed.notify_all()
 
     def admit(self, message: Any) -> str:
         """Check that this is the entry of an invited party and keep it; its secret is used up."""
@@ -267,11 +303,18 @@ def _send(connection: ssl.SSLSocket, message: dict[str, Any]) -> None:
     connection.sendall(msgspec.json.encode(message) + b"\n")
 
 
-def _receive(connection: ssl.SSLSocket) -> dict[str, Any]:
+def _hang_up(connection: ssl.SSLSocket) -> None:
+    """End a connection under the thread that waits for it, which then closes it."""
+    with contextlib.suppress(OSError):
+        # Below TLS, whose state belongs to that thread.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+def _receive(connection: ssl.SSLSocket, most: int = _LINE) -> dict[str, Any]:
     received = bytearray()
     while not received.endswith(b"\n"):
-        piece = connection.recv(1 << 16)
-        if not piece or len(received) > _LINE:
+        piece = connection.recv(1 << 14)
+        if not piece or len(received) > most:
             raise ConnectionResetError("the other side hung up")
         received += piece
     try:

@@ -2,16 +2,18 @@
 
 It listens on loopback only; to reach it from elsewhere, put a proxy with TLS before it. Every
 request carries a token, compared in constant time; requests a minute, rows and bytes are limited.
+Requests without the token count for nothing, and `http_connections` bounds what they hold.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from vertikal.errors import (
 )
 from vertikal.files import write_whole
 from vertikal.node.config.party_file import Http
+from vertikal.node.predictions import http_connections
 from vertikal.node.predictions.openapi import Answer, Failure, Request, Score, description
 from vertikal.node.rate_limit import RateLimit
 from vertikal.records import convert
@@ -43,6 +46,14 @@ def read_request(body: bytes) -> Request:
     return convert(content, Request)
 
 
+BODY = 20.0
+"""Seconds that the body of a request may take."""
+MOST_DIGITS = 15
+"""Digits of a Content-Length that are read as a number."""
+AT_ONCE = 64
+"""Requests with the token that are answered at the same time."""
+
+
 class RequestHandler:
     """Checks requests and answers them with scores, whatever server carries them."""
 
@@ -54,19 +65,35 @@ class RequestHandler:
 
     def admit(self, authorization: str, length: str) -> None:
         """Refuse a request without the token, one too many, or one with too long a body."""
+        scheme, _, token = authorization.partition(" ")
+        given = token.strip().encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, self._token) or scheme.lower() != "bearer":
+            raise RequestRefused(401, "the header Authorization must be 'Bearer ' and the token")
+        # After the token: nobody else's requests may use up those of the owner.
         if not self._rate.take():
             raise RequestRefused(
                 429,
                 f"at most {self._settings.per_minute} requests a minute are answered; wait",
             )
-        scheme, _, token = authorization.partition(" ")
-        given = token.strip().encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, self._token) or scheme.lower() != "bearer":
-            raise RequestRefused(401, "the header Authorization must be 'Bearer ' and the token")
-        if not length.isdigit():
+        if not (length.isascii() and length.isdigit()):
             raise RequestRefused(411, "the header Content-Length must say how long the body is")
-        if int(length) > self._settings.most_bytes:
+        if len(length) > MOST_DIGITS or int(length) > self._settings.most_bytes:
             raise self._too_long()
+
+    async def read_body(self, pieces: AsyncIterator[bytes]) -> bytes:
+        """Read a body that may be longer than was said, or may not come; keep no more than may."""
+        received = bytearray()
+        try:
+            async with asyncio.timeout(BODY):
+                async for piece in pieces:
+                    received += piece
+                    if len(received) > self._settings.most_bytes:
+                        raise self._too_long()
+        except TimeoutError:
+            raise RequestRefused(
+                408, f"the body must come within {BODY:g} s, as long as Content-Length says"
+            ) from None
+        return bytes(received)
 
     def _too_long(self) -> RequestRefused:
         return RequestRefused(413, f"the body must have at most {self._settings.most_bytes} bytes")
@@ -128,12 +155,14 @@ class Endpoint:
                 f"[http] cannot listen at {self._settings.listen}: {error.strerror}"
             ) from None
         self.port = int(listening.getsockname()[1])
+        strangers = http_connections.Strangers()
         config = uvicorn.Config(
-            application(self._handler),
+            application(self._handler, strangers.remove),
+            http=http_connections.protocol(strangers),
+            ws="none",
             log_level="error",
             access_log=False,
             timeout_keep_alive=30,
-            limit_concurrency=64,
             h11_max_incomplete_event_size=16384,
         )
         self._server = uvicorn.Server(config)
@@ -148,8 +177,10 @@ class Endpoint:
             self._thread.join(5.0)
 
 
-def application(handler: RequestHandler) -> Any:
-    """Make the routes around a handler."""
+def application(
+    handler: RequestHandler, admitted: Callable[[Any], object] = lambda client: None
+) -> Any:
+    """Make the routes around a handler; ``admitted`` hears of whom a request showed the token."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
@@ -157,17 +188,30 @@ def application(handler: RequestHandler) -> Any:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
+    working = 0
+
+    async def scores(request: Incoming) -> Response:
+        with contextlib.suppress(ClientDisconnect):
+            body = await handler.read_body(request.stream())
+            answer = await run_in_threadpool(handler.answer, body)
+            return Response(answer, media_type="application/json")
+        return Response(status_code=400)
+
     async def predict(request: Incoming) -> Response:
+        nonlocal working
         try:
             handler.admit(
                 request.headers.get("authorization", ""),
                 request.headers.get("content-length", ""),
             )
-            with contextlib.suppress(ClientDisconnect):
-                body = await request.body()
-                answer = await run_in_threadpool(handler.answer, body)
-                return Response(answer, media_type="application/json")
-            return Response(status_code=400)
+            if working >= AT_ONCE:
+                raise RequestRefused(503, f"at most {AT_ONCE} requests are answered at once; wait")
+            admitted(request.scope["client"])
+            working += 1
+            try:
+                return await scores(request)
+            finally:
+                working -= 1
         except RequestRefused as refusal:
             headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
             failure = msgspec.json.encode(Failure(str(refusal)))

@@ -15,10 +15,11 @@ _REFUSALS = {
     "400": "The request cannot be used as it is.",
     "401": "No token, or a wrong one.",
     "403": "A party refused: too many rows today, or its policy.",
+    "408": "The body did not come in time.",
     "411": "No Content-Length.",
     "413": "The body is too large.",
     "429": "Too many requests.",
-    "503": "A party is not there, or the disk of this one is full.",
+    "503": "A party is not there, the disk of this one is full, or too many ask at once.",
 }
 
 
