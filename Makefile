@@ -5,25 +5,27 @@ WORKERS ?= 2
 # Neighbouring tests stay with one worker, so that what a module sets up is set up once.
 SPREAD = -n $(WORKERS) --dist worksteal
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+INSTALL := -m pip install -qq --disable-pip-version-check
+# Exact versions, so that what was tested is what is installed.
+PIP := $(BIN)/python $(INSTALL) -c constraints.txt
 # These tests alone must cover all lines of ring/, mesh/ and secure/ (`tool.coverage` names the rooms).
 COVERING := tests/ring tests/mesh tests/secure tests/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all pytest lint type format docs bench clean help
+.PHONY: demo test test-all pytest lint type format docs bench clean constraints audit help
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 # Two stamps: what running needs, and what developing needs on top of it.
-.venv/.installed: pyproject.toml | $(BIN)/python
+.venv/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing vertikal into .venv (once)"
 	@$(PIP) -e ".[fast,node]"
 	@touch $@
 
-.venv/.installed-dev: pyproject.toml | $(BIN)/python
+.venv/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing vertikal and its development tools into .venv (once)"
 	@$(PIP) -e ".[fast,dev]"
 	@touch .venv/.installed $@
@@ -66,6 +68,18 @@ docs: .venv/.installed-dev  ## build the site into site/, warnings are errors
 bench:  ## say how to run the benchmarks
 	@echo "Benchmarks are modules; each writes one JSON with its settings. After 'make test', run one of"
 	@grep -o '$(BIN)/python -m benchmarks[^`]*' benchmarks/README.md | sed 's|^|  |'
+
+constraints:  ## write constraints.txt anew: the newest versions that pyproject.toml allows
+	rm -rf build/newest
+	$(PYTHON) -m venv build/newest
+	build/newest/bin/python $(INSTALL) -e ".[fast,dev]"
+	build/newest/bin/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools > constraints.txt
+	rm -rf build/newest
+
+audit:  ## compare constraints.txt with the database of known vulnerabilities (needs the network)
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python $(INSTALL) pip-audit
+	build/audit/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 clean:  ## remove .venv, the built site and all caches
 	rm -rf .venv site build dist htmlcov vertikal-demo .coverage .coverage.* \
