@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -120,11 +120,13 @@ def test_a_federation_reaches_the_same_objective() -> None:
     assert abs(scores[0] - scores[1]) < 0.01
 
 
-def test_the_median_bandwidth_is_the_federations_own() -> None:
+@pytest.mark.parametrize("bandwidth", ["mean", "median"])
+def test_the_bandwidth_is_the_federations_own(bandwidth: Literal["mean", "median"]) -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:60], y[:60]  # few enough rows that all pairs are used, whatever the seed
-    pooled = PooledKernelClassifier(scale="standard", random_state=0).fit(X, y)
-    federated = FDSKLClassifier(3, scale="standard", random_state=5).fit(X, y)
+    ours = PooledKernelClassifier(bandwidth=bandwidth, scale="standard", random_state=0)
+    theirs = FDSKLClassifier(3, bandwidth=bandwidth, scale="standard", random_state=5)
+    pooled, federated = ours.fit(X, y), theirs.fit(X, y)
     assert pooled.bandwidth_ == pytest.approx(federated.bandwidth_, rel=1e-9)
 
 
@@ -145,8 +147,8 @@ def test_several_classes() -> None:
         ("scale", "unit", "one of 'standard', 'minmax', 'max', None"),
         ("kernel", "cubic", "one of"),
         ("loss", "hinge", "one of"),
-        ("bandwidth", "mean", "a positive number or 'median'"),
-        ("bandwidth", -1.0, "a positive number or 'median'"),
+        ("bandwidth", "mode", "a positive number, 'mean' or 'median'"),
+        ("bandwidth", -1.0, "a positive number, 'mean' or 'median'"),
         ("alpha", 0, "a positive number or 'auto'"),
         ("tol", float("nan"), "a positive number"),
         ("n_components", 0, "a positive whole number"),

@@ -46,7 +46,7 @@ PARAMETERS = [
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', Fourier.*, Landmarks.*"),
     *(("alpha", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
     *(
-        ("bandwidth", value, "a positive number, 'median' or 'mean'")
+        ("bandwidth", value, "a positive number, 'mean' or 'median'")
         for value in (0, -2.0, NAN, INFINITY, "wide", None)
     ),
     *(("n_components", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),
@@ -283,7 +283,7 @@ def test_huge_columns_at_a_fixed_bandwidth_name_the_remedy(settings):
     assert message.endswith("raise the bandwidth or scale the columns")
 
 
-def test_huge_columns_at_the_median_bandwidth_name_the_remedy():
+def test_huge_columns_at_the_mean_bandwidth_name_the_remedy():
     message = refused("", make(), X * 1e16, kind=RingError)
     assert "scale the columns" in message
     assert make(scale="standard").fit(X * 1e16, Y).score(X * 1e16, Y) > 0.8

@@ -8,13 +8,7 @@ from scipy import sparse
 
 from vertikal.errors import InputError
 from vertikal.kernels import bandwidth
-from vertikal.kernels.bandwidth import (
-    PAIRS,
-    checked_mean,
-    pair_distances,
-    sample_pairs,
-    weighted_median,
-)
+from vertikal.kernels.bandwidth import PAIRS, pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.spectral import KERNELS
 
 
@@ -92,9 +86,3 @@ def test_distances_of_pairs(monkeypatch, form, cells):
 def test_one_row_has_no_distance(rows):
     with pytest.raises(InputError, match=r"^bandwidth must be a number where .*, got 'median'$"):
         sample_pairs(rows, 0)
-
-
-def test_a_mean_of_nothing_is_refused():
-    assert checked_mean(2.5) == 2.5
-    with pytest.raises(InputError, match="'mean' needs rows that differ"):
-        checked_mean(0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -48,3 +49,14 @@ EXACT: dict[str, Callable[[Sequence[float], Sequence[float], float], float]] = {
 def exact_kernel(name: str, X: Any, Z: Any, bandwidth: float) -> np.ndarray:
     """K (rows of X, rows of Z)."""
     return np.array([[EXACT[name](x, z, bandwidth) for z in Z.tolist()] for x in X.tolist()])
+
+
+def mean_distance_of_all_pairs(name: str, X: Any) -> float:
+    """The mean over all pairs of two different rows: absolute for Laplace, else squared."""
+    distances = [
+        math.fsum(abs(a - b) for a, b in zip(x, z, strict=True))
+        if name == "laplace"
+        else euclidean(x, z) ** 2
+        for x, z in itertools.combinations(np.asarray(X).tolist(), 2)
+    ]
+    return math.fsum(distances) / len(distances)

@@ -31,6 +31,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.feature_map import FeatureMap
+from vertikal.kernels.mean_distance import checked_mean, mean_distance
 from vertikal.kernels.spectral import Kernel, kernel_named
 from vertikal.losses.pointwise import loss_named
 from vertikal.parameters import Count, Parameters, Positive, build
@@ -44,7 +45,7 @@ class PooledSettings(Parameters, frozen=True, kw_only=True):
     """The pooled classifier's parameters, where they mean what they mean to `FDSKLClassifier`."""
 
     kernel: str = "gaussian"
-    bandwidth: Positive | Literal["median"] = "median"
+    bandwidth: Positive | Literal["mean", "median"] = "mean"
     n_components: Count = 2048
     alpha: Positive | Literal["auto"] = "auto"
     loss: str = "logistic"
@@ -83,7 +84,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     """
 
     kernel: str = "gaussian"
-    bandwidth: float | Literal["median"] = "median"
+    bandwidth: float | Literal["mean", "median"] = "mean"
     n_components: int = 2048
     alpha: float | Literal["auto"] = "auto"
     loss: str = "logistic"
@@ -131,8 +132,8 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
             scaling = learn_scaling(table, settings.scale)
         with self._stage("bandwidth"):
             self.bandwidth_ = (
-                _median_bandwidth(table, scaling, kernel, weights, seed)
-                if settings.bandwidth == "median"
+                _typical_bandwidth(settings.bandwidth, table, scaling, kernel, weights, seed)
+                if isinstance(settings.bandwidth, str)
                 else settings.bandwidth
             )
         with self._stage("features"):
@@ -186,12 +187,15 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         self.seconds_[name] = time.perf_counter() - began
 
 
-def _median_bandwidth(
-    table: Table, scaling: Scaling, kernel: Kernel, weights: Array, seed: int
+def _typical_bandwidth(
+    which: str, table: Table, scaling: Scaling, kernel: Kernel, weights: Array, seed: int
 ) -> float:
-    """σ from the weighted median distance of sampled pairs, as the federation finds it."""
-    pairs = sample_pairs(table.rows, seed)
+    """Compute σ from the mean or the median distance between rows, as the federation finds it."""
     _, factor = scaling.arrays()
+    if which == "mean":
+        mean = mean_distance(kernel, table.block, table.rows, factor)
+        return kernel.typical_bandwidth(checked_mean(mean))
+    pairs = sample_pairs(table.rows, seed)
     distances = pair_distances(kernel, table.block, factor, pairs)
     return kernel.typical_bandwidth(weighted_median(distances, weights[pairs].prod(axis=1)))
 

@@ -42,7 +42,7 @@ class FederatedKernelEstimator(FederatedEstimator):
     """
 
     kernel: str = "gaussian"
-    bandwidth: float | Literal["median", "mean"] = "median"
+    bandwidth: float | Literal["mean", "median"] = "mean"
     n_components: int = 2048
     alpha: float | Literal["auto"] = "auto"
     solver: Literal["exact", "dsg"] | Stochastic = "exact"
@@ -182,10 +182,10 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
     kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
-    bandwidth : number, "median" or "mean"
-        σ of exp(−‖x−x'‖²/2σ²). "median" takes σ² = half the median squared distance of a sample of
-        pairs of rows, found by a secure sum; "mean" half their mean, for which the label party sees
-        no distance but that.
+    bandwidth : number, "mean" or "median"
+        σ of exp(−‖x−x'‖²/2σ²). "mean" takes σ² = half the mean squared distance of all pairs of
+        rows, for which each party adds one number about its own columns; "median" half the median
+        of a sample of pairs, whose distances the label party sees (``disclosure="open"`` only).
     n_components : int
         D, the number of random features or landmarks.
     alpha : number or "auto"

@@ -141,6 +141,8 @@ class FedCFKRecommender(CFKOMDRecommender):
     Attributes
     ----------
     counts_ : (items, items), what the server learned
+        How many users rated each pair of items: inner products of the items' columns, from which
+        distances between items follow, and with most users known the ratings of the others.
     survivors_ : how many users were in the sum of each round
     requests_ : by user that has asked, the requests as the server saw them
     """

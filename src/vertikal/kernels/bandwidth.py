@@ -1,8 +1,8 @@
-"""Choosing a bandwidth from the distances of a few pairs of rows.
+"""The median distance of a few pairs of rows, for ``bandwidth="median"``.
 
 The parties agree on pairs by a public seed, add up their shares of each pair's distance by a secure
-sum, and the label party takes the weighted median of the totals (or gets their mean alone). The
-functions here are the arithmetic.
+sum, and the label party, which sees every total, takes the weighted median. The functions here are
+the arithmetic; the mean, for which nobody needs pairs, is in `mean_distance`.
 """
 
 from __future__ import annotations
@@ -51,16 +51,6 @@ def pair_distances(
         dense = gap.toarray() if sparse.issparse(gap) else gap
         shares[start : start + height] = kernel.distances(dense * factor)
     return shares
-
-
-def checked_mean(mean: float) -> float:
-    """Return the mean distance, or refuse it if all sampled pairs are equal."""
-    if not mean > 0:
-        raise InputError(
-            "bandwidth: 'mean' needs rows that differ, but all sampled pairs are equal; give a "
-            "number"
-        )
-    return mean
 
 
 def weighted_median(distances: Array, weights: Array) -> float:

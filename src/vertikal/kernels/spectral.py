@@ -28,6 +28,8 @@ class Kernel(ABC):
 
     name: ClassVar[str]
     shares_scalars: ClassVar[bool] = False
+    squares_distances: ClassVar[bool] = True
+    """True if its distance is the squared Euclidean one, False if it sums absolute differences."""
 
     @abstractmethod
     def directions(self, uniforms: Array, scalars: Array | None) -> Array:
@@ -62,7 +64,7 @@ class Gaussian(Kernel):
         return np.asarray(np.einsum("ij,ij->i", differences, differences))
 
     def typical_bandwidth(self, distance: float) -> float:
-        # As the published DSG code: exp(−d²/median²), that is σ² = median²/2.
+        # As the published DSG code: exp(−‖x − x'‖²/d²) for a typical d², that is σ² = d²/2.
         return float(np.sqrt(distance / 2))
 
 
@@ -71,6 +73,7 @@ class Laplace(Kernel):
     """K(x, x') = exp(−‖x − x'‖₁ / σ); its spectral measure is a product of Cauchy measures."""
 
     name = "laplace"
+    squares_distances = False
 
     def directions(self, uniforms: Array, scalars: Array | None = None) -> Array:
         return np.tan(np.pi * (uniforms - 0.5))

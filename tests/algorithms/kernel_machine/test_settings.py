@@ -42,7 +42,7 @@ REFUSED = [
     ("disclosure", "closed", "one of 'open', 'values', 'sealed', Values.*, got 'closed'"),
     ("scale", "unit", "one of 'standard', 'minmax', 'max', None, got 'unit'"),
     *(
-        ("bandwidth", value, "a positive number, 'median' or 'mean', got ")
+        ("bandwidth", value, "a positive number, 'mean' or 'median', got ")
         for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(

@@ -226,7 +226,7 @@ def test_two_parties_with_a_dealer_that_has_no_columns():
     # Other offsets, so another draw of the same model; predictions of either kind agree roughly.
     assert np.corrcoef(model.decision_function(NEW), pooled.decision_function(NEW))[0, 1] > 0.6
     sent = {e.disclosure.name for e in model.ledger_.entries() if e.sender == "notary"}
-    assert sent == {"agreement", "distances", "dealer's keys", "correlation", "product masks"}
+    assert sent == {"agreement", "mean distance", "dealer's keys", "correlation", "product masks"}
 
 
 def test_the_solver_stops_where_the_agreed_passes_end():

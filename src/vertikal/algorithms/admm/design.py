@@ -14,6 +14,7 @@ from vertikal.data.scaling import Scaling, learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
+from vertikal.kernels.mean_distance import checked_mean, mean_distance
 from vertikal.kernels.spectral import kernel_named
 from vertikal.party.party import Party
 from vertikal.secure.keys.prg import derive_key, uniform_reals
@@ -124,9 +125,12 @@ def _lengths(values: Any) -> Array:
 
 
 def _own_bandwidth(table: Table, chosen: Gaussian, seed: int, scaling: Scaling) -> float:
-    if chosen.bandwidth != "median":
+    if not isinstance(chosen.bandwidth, str):
         return chosen.bandwidth
-    kernel = kernel_named("gaussian")
+    kernel, factor = kernel_named("gaussian"), scaling.arrays()[1]
+    if chosen.bandwidth == "mean":
+        mean = mean_distance(kernel, table.block, table.rows, factor)
+        return kernel.typical_bandwidth(checked_mean(mean))
     pairs = sample_pairs(table.rows, seed)
-    distances = pair_distances(kernel, table.block, scaling.arrays()[1], pairs)
+    distances = pair_distances(kernel, table.block, factor, pairs)
     return kernel.typical_bandwidth(weighted_median(distances, np.ones(len(pairs))))

@@ -42,10 +42,11 @@ class Privacy(Parameters, frozen=True, kw_only=True):
 class Gaussian(Parameters, frozen=True, kw_only=True, tag_field="name", tag="gaussian"):
     """Options of ``kernel="gaussian"``: each party's own random features of its own columns.
 
-    ``bandwidth="median"`` is from the median distance in a party's own columns.
+    ``bandwidth="mean"`` is from the mean distance between rows in a party's own columns, "median"
+    from the median of a sample; nobody else sees either.
     """
 
-    bandwidth: Positive | Literal["median"] = "median"
+    bandwidth: Positive | Literal["mean", "median"] = "mean"
     n_components: Count = 512
 
 
@@ -89,9 +90,11 @@ class AdmmSettings(JobSettings, frozen=True, kw_only=True):
                 "by numbers that everybody may know)",
                 self.scale,
             )
-        if self.kernel is not None and self.kernel.bandwidth == "median":
+        if self.kernel is not None and isinstance(self.kernel.bandwidth, str):
             raise InputError.of(
-                "bandwidth", "a number with privacy: a median depends on every row", "median"
+                "bandwidth",
+                f"a number with privacy: a {self.kernel.bandwidth} depends on every row",
+                self.kernel.bandwidth,
             )
 
     @property

@@ -51,7 +51,9 @@ PRODUCTS = Disclosure(
     "kernel",
     "inner products of rows, summed over the parties",
     "the label party learns all inner products of the rows over all columns, hence all distances; "
-    "with two parties, those of the other's columns, from which its rows follow up to a rotation",
+    "with its own part taken off, those over the others' columns, from which their rows follow up "
+    "to one rotation of these columns together; as many known rows as they have columns undo the "
+    "rotation, and give the columns of all other rows",
     masked=True,
 )
 SUPPORT = Disclosure(

@@ -5,67 +5,59 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.scaling import Scaling
 from vertikal.errors import MeshError
-from vertikal.kernels.bandwidth import (
-    checked_mean,
-    pair_distances,
-    sample_pairs,
-    weighted_median,
-)
-from vertikal.kernels.spectral import kernel_named
+from vertikal.kernels.bandwidth import pair_distances, sample_pairs, weighted_median
+from vertikal.kernels.mean_distance import checked_mean, mean_distance
+from vertikal.kernels.spectral import Kernel, kernel_named
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
+
+Array = npt.NDArray[Any]
 
 DISTANCES = Disclosure(
     "distances",
     "distances of a public sample of pairs of rows, summed over the parties",
     "the leading label party learns how far apart the sampled pairs of rows are, over all columns; "
-    "with two parties, how far apart they are in the other party's columns",
+    "with two parties, how far apart they are in the other party's columns; where the pairs are "
+    "many for the rows, all distances follow from them, and with a few rows known the columns of "
+    "all others",
     masked=True,
 )
 MEAN = Disclosure(
     "mean distance",
-    "the sum of the distances of a public sample of pairs of rows, over pairs and parties",
-    "the leading label party learns one number: how far apart rows are on average",
+    "each party's part of the mean distance over all pairs of rows, one number, summed",
+    "the leading label party learns one number: how far apart rows are on average over all "
+    "columns, that is how much the columns vary together; with two parties, how much the other's "
+    "columns vary together; no distance of any two rows",
     masked=True,
 )
 BANDWIDTH = Disclosure(
-    "bandwidth", "the bandwidth", "everybody learns one typical distance between rows", masked=False
+    "bandwidth",
+    "the bandwidth",
+    "everybody learns one number: the mean (or median) distance between rows",
+    masked=False,
 )
 
 
 def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) -> float:
-    """Return σ: as given, or from the distances of sampled pairs of rows; all parties get it.
+    """Return σ: as given, or from a typical distance between rows; all parties get it.
 
-    "median" is the weighted median of the distances, and the leading label party sees each of them;
-    "mean" is their mean, and it sees only their sum.
+    "mean" is over all pairs of rows, whatever their weights: each party brings one number about its
+    own columns, and the leading label party sees the total. "median" is the weighted median of
+    sampled pairs, and it sees the distance of each.
     """
     if not isinstance(settings.bandwidth, str):
         return float(settings.bandwidth)
-    median = settings.bandwidth == "median"
     kernel = kernel_named(settings.kernel)
-    pairs = sample_pairs(party.table.rows, settings.seed)
-    ring = Ring(64)
-    _, factor = scaling.arrays()
-    shares = pair_distances(kernel, party.table.block, factor, pairs)
-    if not median:
-        shares = shares.mean(axis=0, keepdims=True)
+    find = _median if settings.bandwidth == "median" else _mean
     with party.naming(f"bandwidth={settings.bandwidth!r}"):
-        encoded = ring.encode_wide(shares, len(party.parties))
-    total = party.secure_sum(encoded, party.leader, DISTANCES if median else MEAN)
-    answer: dict[str, float] | None = None
-    if total is not None and party.labels is not None:
-        distances, weights = ring.decode_wide(total), party.labels.weights
-        distance = (
-            weighted_median(distances, weights[pairs].prod(axis=1))
-            if median
-            else checked_mean(float(distances[0]))
-        )
-        answer = {"bandwidth": kernel.typical_bandwidth(distance)}
+        distance = find(party, settings, scaling, kernel)
+    answer = None if distance is None else {"bandwidth": kernel.typical_bandwidth(distance)}
     group = (party.leader, *(name for name in party.parties if name != party.leader))
     message: Any = party.broadcast(answer, group, BANDWIDTH)
     bandwidth = message.get("bandwidth") if isinstance(message, dict) else None
@@ -75,3 +67,30 @@ def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) 
             "positive number"
         )
     return bandwidth
+
+
+def _mean(party: Party, settings: FdsklSettings, scaling: Scaling, kernel: Kernel) -> float | None:
+    """Return the mean distance to the leading label party, and None to the others."""
+    _, factor = scaling.arrays()
+    share = mean_distance(kernel, party.table.block, party.table.rows, factor)
+    total = _summed(party, np.array([share]), MEAN)
+    return None if total is None else checked_mean(float(total[0]))
+
+
+def _median(
+    party: Party, settings: FdsklSettings, scaling: Scaling, kernel: Kernel
+) -> float | None:
+    """Return the weighted median distance to the leading label party, and None to the others."""
+    pairs = sample_pairs(party.table.rows, settings.seed)
+    _, factor = scaling.arrays()
+    distances = _summed(party, pair_distances(kernel, party.table.block, factor, pairs), DISTANCES)
+    if distances is None or party.labels is None:
+        return None
+    return weighted_median(distances, party.labels.weights[pairs].prod(axis=1))
+
+
+def _summed(party: Party, shares: Array, disclosure: Disclosure) -> Array | None:
+    ring = Ring(64)
+    encoded = ring.encode_wide(shares, len(party.parties))
+    total = party.secure_sum(encoded, party.leader, disclosure)
+    return None if total is None else ring.decode_wide(total)

@@ -66,7 +66,8 @@ def distances_of(settings: FdsklSettings) -> Disclosure:
     learns = (
         "the label party that owns the landmarks learns how far each row is from each of these "
         "training rows over all columns, and with its own columns taken off, over the others'; the "
-        "rows follow from that up to a rotation of all the others' columns together"
+        "rows follow from that up to a rotation of all the others' columns together, and as many "
+        "known rows as these have columns undo the rotation"
     )
     if len(settings.parties) == 2:
         learns += "; with two parties these are one party's columns"

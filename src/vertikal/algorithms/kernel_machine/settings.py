@@ -115,7 +115,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     """
 
     kernel: str = "gaussian"
-    bandwidth: Positive | Literal["median", "mean"] = "median"
+    bandwidth: Positive | Literal["mean", "median"] = "mean"
     n_components: Count = 2048
     alpha: Positive | Literal["auto"] = "auto"
     loss: str = "logistic"
@@ -231,6 +231,13 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         level = f"with disclosure={self.level!r}"
         if isinstance(self.feature_map, Landmarks):
             raise InputError.of("feature_map", f"'fourier' {level}", "landmarks")
+        if self.bandwidth == "median":
+            raise InputError.of(
+                "bandwidth",
+                f"a number or 'mean' {level}: 'median' shows the label party distances of rows, "
+                "from which columns follow",
+                "median",
+            )
         if self.feature_map.bits not in HIDDEN_PHASE_BITS:
             raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
         if isinstance(self.solver, Stochastic):
@@ -258,12 +265,6 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             raise InputError.of("loss", f"'square' {level}", self.loss)
         if self.solver != "exact":
             raise InputError.of("solver", f"'exact' {level}", "dsg")
-        if self.bandwidth == "median":
-            raise InputError.of(
-                "bandwidth",
-                f"a number or 'mean' {level}: 'median' opens distances of rows",
-                "median",
-            )
         if len(self.label_parties) > 1:
             raise InputError.of(
                 "label_parties",
