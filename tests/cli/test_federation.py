@@ -113,3 +113,34 @@ def test_start_show_and_log_say_what_was_not_compared(folder):
     noted = {line.event: line.facts.get("not_compared") for line in lines}
     assert noted["started"] == ["shop"]
     assert noted["approve"] == ["shop"]
+
+
+def test_changes_by_command(folder):
+    with alone(folder, "shop") as (service, _):
+        service.start()
+        told = vertikal(folder, "shop", "federation", "rotate", code=1)
+        assert "error: lender, bank cannot hear of a new key now" in told
+        told = vertikal(folder, "shop", "federation", "rotate", "--anyway", "--days", "60")
+        new = told.removeprefix("new key  ").strip()
+        assert service.home.identity.certificate.fingerprint == new
+    with alone(folder) as (service, _):
+        service.start()
+        told = vertikal(folder, "bank", "federation", "changes")
+        assert told == "federation of lender, bank, shop; serial 0\n"
+        file = str(folder / "shop" / "federation.toml")
+        told = vertikal(folder, "bank", "federation", "update", file).splitlines()
+        assert told[0] == "federation of lender, bank, shop; serial 1"
+        assert f"holds: shop has the key {new} in place of sha256:" in told[1]
+        told = vertikal(folder, "bank", "federation", "remove", "shop").splitlines()
+        digest, _, words = told[-1].partition("  ")
+        assert words == (
+            "proposed: shop removed, proposed by bank, signed by bank; not signed by lender"
+        )
+        told = json.loads(vertikal(folder, "bank", "federation", "changes", "--json"))
+        assert [one["state"] for one in told["changes"]] == ["holds", "proposed"]
+        assert told["changes"][1]["digest"].startswith(digest)
+    with alone(folder, "lender") as (service, _):
+        service.start()
+        vertikal(folder, "lender", "federation", "update", str(folder / "bank" / "federation.toml"))
+        told = vertikal(folder, "lender", "federation", "accept", digest).splitlines()
+        assert told[0] == "federation of lender, bank; serial 2"

@@ -13,6 +13,7 @@ import pytest
 from tests.organisations import NAMES, RULE, WITH_NOTARY, lay_out, write_job
 from tests.service_processes import COMMAND, ServiceProcesses
 from tests.waiting import until
+from vertikal.node.control import ask
 
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
@@ -244,6 +245,54 @@ def _scored(parties, command):
         check=False,
     )
     return "1 ok" in done.stdout
+
+
+def test_a_key_is_renewed_and_a_member_removed_while_the_others_run(parties):
+    """By command, with a job under way both times; no service is started again."""
+    lay_out(parties.root, 9000, policy=RULE)
+    write_job(parties.root, settings='disclosure = "open"', directions=SMALL_BLOCKS)
+    parties.start(*NAMES)
+    parties.connected()
+    parties.tell("bank", "federation", "verify", "shop", "--compared")
+    parties.tell("lender", "job", "submit", "credit.toml")
+    parties.wait("shop", 1, "runs", lambda one: one.get("attempt", 0) == 1)
+    told = parties.tell("shop", "federation", "rotate")
+    new = told.split()[-1]
+    assert new.startswith("sha256:")
+    for name in NAMES:
+        until(lambda n=name: new in parties.tell(n, "federation", "changes"), f"{name} has it")
+    # The run goes on over the new links.
+    parties.done()
+    assert [parties.job(name)["attempt"] for name in NAMES] == [1, 1, 1]
+    until(lambda: _all_fit(parties, "bank"), "bank is connected to all", parties.told)
+    # A comparison is about keys, and that key is gone.
+    assert parties.tell("bank", "federation", "verify", "shop").split()[-1] == "no"
+
+    parties.tell("lender", "job", "submit", "credit.toml", "--name", "second")
+    parties.wait("shop", 2, "runs", lambda one: one.get("attempt", 0) == 1)
+    digest = parties.tell("lender", "federation", "remove", "shop").splitlines()[-1].split()[0]
+    until(lambda: digest in parties.tell("bank", "federation", "changes"), "proposed")
+    assert "federation of lender, bank; serial 2" in parties.tell(
+        "bank", "federation", "accept", digest
+    )
+    reason = "shop was removed from the federation by bank, lender"
+    for name in ("lender", "bank"):
+        parties.wait(name, 2, "ended", lambda one: not one["open"])
+        assert reason in parties.tell(name, "job", "show", "2")
+        until(lambda n=name: _all_fit(parties, n), "the others are connected", parties.told)
+        assert "shop" not in parties.tell(name, "federation", "check")
+        assert "shop removed" in parties.tell(name, "audit", "show")
+    until(lambda: "this party was removed from the federation" in parties.said("shop"), "told")
+    assert "'shop' is not in the federation file" in parties.tell(
+        "lender", "job", "submit", "credit.toml", "--name", "third", code=1
+    )
+    for name in NAMES:
+        parties.tell(name, "audit", "verify")
+        assert len(list((parties.root / name).glob("service-*.log"))) == 1
+
+
+def _all_fit(parties, name):
+    return not any(one["faults"] for one in ask(parties.root / name / "store", "peers"))
 
 
 def test_a_process_that_may_write_no_more(parties):

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from tests.conformance.networks import credentials, free_port
+from tests.conformance.networks import credentials, free_port, identity
 from tests.conformance.proxy import Proxy
 from vertikal.errors import MeshError, NameTaken, WireError
 from vertikal.mesh import network_links
 from vertikal.mesh.network_links import Dialler, Greeting, Listener
+from vertikal.secure.keys.credentials import Credentials
+from vertikal.secure.keys.identity import Identity
 
 SECONDS = 20.0
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
@@ -268,3 +270,29 @@ def test_who_dials_and_never_greets_is_let_go(pair, monkeypatch):
         with pytest.raises(grpc.RpcError):
             next(stream)
     silence.set()
+
+
+def test_other_keys_count_from_the_next_connection_on():
+    """A listening party takes up a dialling one's new key, and the link that stands stays."""
+    old, new = credentials("b", "ab"), Identity.create("b")
+    renewed = {"a": identity("a").certificate, "b": new.certificate}
+    a, b = LinkedMesh("a"), LinkedMesh("b")
+    listener = Listener(a, "127.0.0.1:0", credentials("a", "ab"), plaintext=False)
+    dialler = Dialler(b, "a", f"127.0.0.1:{listener.port}", old, plaintext=False)
+    listener.start()
+    dialler.start()
+    try:
+        assert a.up.acquire(timeout=SECONDS)
+        listener.trust(Credentials(identity("a"), renewed))
+        dialler.trust(Credentials(new, renewed))
+        assert a.links("down") == []
+        a.links("up")[0].close()
+        assert a.up.acquire(timeout=SECONDS)
+        dialler.trust(old)
+        a.links("up")[1].close()
+        assert not a.up.acquire(timeout=1.0)
+    finally:
+        dialler.stop()
+        for link in (*b.links("up"), *a.links("up")):
+            link.close()
+        listener.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,6 +13,7 @@ from vertikal.cli.ordered_group import OrderedGroup
 from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import ask_service, party_file, party_option
 from vertikal.errors import InputError, PartyUnfit
+from vertikal.node.printable import printable
 
 
 @click.group(cls=OrderedGroup)
@@ -102,6 +104,80 @@ def verify(name: str | None, compared: bool, as_json: bool, party: Path | None) 
             ("party", "safety digits", "compared"),
             [(one, digits[one], _date(dates[one])) for one in others],
         )
+
+
+@federation.command()
+@json_option
+@party_option
+def changes(as_json: bool, party: Path | None) -> None:
+    """List the changes of keys and members, those that hold and those that are proposed."""
+    answer = ask_service(party, "changes")
+    if as_json:
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+@federation.command()
+@click.option(
+    "--days",
+    type=click.IntRange(30, 3650),
+    default=825,
+    show_default=True,
+    help="Days until the new certificate ends.",
+)
+@click.option(
+    "--anyway", is_flag=True, help="Go on although some party is not connected and cannot hear it."
+)
+@party_option
+def rotate(days: int, anyway: bool, party: Path | None) -> None:
+    """Give this party a new key, which its old key signs.
+
+    The services of the others take it up at once, and so does this party's: nothing is restarted,
+    and runs under way go on. The old key is deleted. Then compare keys anew (`vertikal federation
+    verify`).
+    """
+    fingerprint = ask_service(party, "rotate", days=days, anyway=anyway)
+    click.echo(f"new key  {fingerprint}")
+
+
+@federation.command()
+@click.argument("names", nargs=-1, required=True)
+@party_option
+def remove(names: tuple[str, ...], party: Path | None) -> None:
+    """Propose that the parties NAMES leave the federation.
+
+    It holds as soon as every party that remains has signed it by `vertikal federation accept`; this
+    party signs by proposing. Then links of NAMES are closed and refused, and their jobs stop.
+    """
+    _show(ask_service(party, "remove", names=list(names)))
+
+
+@federation.command()
+@click.argument("digest")
+@party_option
+def accept(digest: str, party: Path | None) -> None:
+    """Sign the proposed change whose digest begins with DIGEST."""
+    _show(ask_service(party, "accept", digest=digest))
+
+
+@federation.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@party_option
+def update(file: Path, party: Path | None) -> None:
+    """Take in the signed changes in FILE, the federation file of another party.
+
+    For changes that could not come by themselves: while a party was not connected, another one got
+    a new key, and now the two refuse each other.
+    """
+    _show(ask_service(party, "update", file=str(file.resolve())))
+
+
+def _show(answer: dict[str, Any]) -> None:
+    members = ", ".join(answer["members"])
+    click.echo(f"federation of {members}; serial {answer['serial']}")
+    for one in answer["changes"]:
+        click.echo(printable(f"{one['digest'][:12]}  {one['state']}: {one['words']}"))
 
 
 def _date(when: float | None) -> str:

@@ -240,11 +240,9 @@ class Listener:
             if plaintext:
                 self.port = self._server.add_insecure_port(address)
             else:
-                others = tuple(name for name in mesh.parties if name != mesh.me)
-                credentials = grpc.ssl_server_credentials(
-                    [(security.private_pem(), security.certificate_pem())],
-                    security.trusted_pem(others),
-                    require_client_auth=True,
+                self._fresh = self._configuration()
+                credentials = grpc.dynamic_ssl_server_credentials(
+                    self._fresh, lambda: self._fresh, require_client_authentication=True
                 )
                 self.port = self._server.add_secure_port(address, credentials)
         except RuntimeError:
@@ -252,6 +250,19 @@ class Listener:
                 f"{mesh.me}: cannot listen at {address}: the port is taken (was this party "
                 "started twice?) or the address is not this machine's"
             ) from None
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        """This party's certificate, and those that TLS accepts, as they are now."""
+        security, mesh = self._security, self._mesh
+        others = tuple(name for name in mesh.parties if name != mesh.me)
+        return grpc.ssl_server_certificate_configuration(
+            [(security.private_pem(), security.certificate_pem())], security.trusted_pem(others)
+        )
+
+    def trust(self, security: NetworkSecurity) -> None:
+        """Go by other keys and parties from the next connection on; links that stand stay."""
+        self._security = security
+        self._fresh = self._configuration()
 
     def start(self) -> None:
         self._server.start()
@@ -343,6 +354,10 @@ class Dialler:
         self._thread = threading.Thread(
             target=self._run, name=f"{mesh.me} dials {peer}", daemon=True
         )
+
+    def trust(self, security: NetworkSecurity) -> None:
+        """Go by other keys from the next attempt on; a link that stands stays."""
+        self._security = security
 
     def start(self) -> None:
         self._thread.start()

@@ -25,9 +25,20 @@ from vertikal.node.job_summary import summarise_job
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.link_meter import LinkMeter
 from vertikal.node.links.message_queue import MessageQueue
-from vertikal.node.links.messages import Answered, Asked, Beat, Begin, Message, Probe, Serve, unpack
+from vertikal.node.links.messages import (
+    Answered,
+    Asked,
+    Beat,
+    Begin,
+    Changed,
+    Message,
+    Probe,
+    Serve,
+    unpack,
+)
 from vertikal.node.links.peer_description import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.membership import Membership
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
 from vertikal.node.runs.job_runs import JobRuns
@@ -71,6 +82,15 @@ class Service:
             self.home, self.book, self.links, self.runs.is_running, self._say, self._wake.set
         )
         self.decisions = Decisions(self.home, self.book, self.gossip, self.runs, self._say)
+        self.membership = Membership(
+            self.home,
+            self.book,
+            self.links,
+            self.gossip,
+            self.decisions,
+            self.runs,
+            self._say,
+        )
         self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
         self._meter = LinkMeter(self.gossip.tell)
         self._slow = MessageQueue(self._take_in)
@@ -89,6 +109,11 @@ class Service:
             "peers": self._peers,
             "plan": self._plan,
             "predict": self._predict,
+            "changes": self.membership.summary,
+            "rotate": self.membership.rotate,
+            "remove": self._remove,
+            "accept": self._accept,
+            "update": self._update,
         }
 
     def start(self) -> None:
@@ -181,6 +206,18 @@ class Service:
     def _peers(self) -> Any:
         return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)
 
+    def _remove(self, names: list[str]) -> Any:
+        self.membership.remove(names)
+        return self.membership.summary()
+
+    def _accept(self, digest: str) -> Any:
+        self.membership.accept(digest)
+        return self.membership.summary()
+
+    def _update(self, file: str) -> Any:
+        self.membership.update(Path(file))
+        return self.membership.summary()
+
     def _plan(self, job: dict[str, Any]) -> Any:
         from vertikal.node.runs.plan import Link, plan
 
@@ -246,6 +283,9 @@ class Service:
         match message:
             case Beat():
                 self.gossip.hear(sender, message)
+                self.membership.hear(sender, message.federation)
+            case Changed():
+                self.membership.take(message.changes)
             case Asked():
                 self.decisions.take_proposal(sender, message.proposal)
             case Answered():

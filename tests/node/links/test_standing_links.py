@@ -49,6 +49,9 @@ class Heard:
     def peer_restarted(self, name):
         self.told.append(("restarted", name))
 
+    def peer_removed(self, name):
+        self.told.append(("removed", name))
+
     def parcel(self, sender, body):
         self.told.append((sender, body))
 

@@ -251,3 +251,15 @@ def test_a_connection_that_is_reset_was_refused_too(monkeypatch):
     reason = explained(identity("a"))
     assert isinstance(reason, CertificateUnknown)
     assert "hangs up on the certificate of 'b'" in str(reason)
+
+
+def test_signatures_in_records_hold_by_any_key_that_the_party_had():
+    first, second = Identity.create("b"), Identity.create("b")
+    listed = {"a": identity("a").certificate, "b": second.certificate}
+    mine = Credentials(identity("a"), listed, {"b": (first.certificate,)})
+    for signer in (first, second):
+        mine.verify_kept("b", b"yes", signer.sign(b"yes"))
+    with pytest.raises(CertificateMismatch):
+        mine.verify_kept("b", b"yes", identity("a").sign(b"yes"))
+    with pytest.raises(CertificateMismatch):
+        mine.verify("b", b"yes", first.sign(b"yes"))

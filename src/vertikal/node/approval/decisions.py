@@ -71,7 +71,7 @@ class Decisions:
         self._proposals: dict[str, tuple[RateLimit, RateLimit]] = {}
         """By submitter: limits on its proposals, and on the lines that say that more came."""
         self._refused: dict[str, None] = {}
-        """Digests of proposals that were refused, so that each is noted once."""
+        """Digests of proposals and decisions that were refused, so that each is noted once."""
         self.automatic = AutomaticApproval(home, book, self._approve, self._reject, say)
 
     @property
@@ -175,19 +175,21 @@ class Decisions:
 
     # Messages of the other parties.
 
+    def forget_refusals(self) -> None:
+        """After a change of keys or members, look anew at what was refused before it."""
+        self._refused.clear()
+
     def take_proposal(self, sender: str, signed: SignedBytes) -> None:
         """Take in a proposal that a peer sent; refuse one that its submitter may not make."""
         digest = signed.digest
-        if self._book.find(digest) is not None or digest in self._refused:
+        if self._book.find(digest) is not None or signed.whole_digest in self._refused:
             return
         try:
             members = self._home.federation.names
             proposal = proposals.read_proposal(signed, self.me, members, self._home.keys)
             proposals.check_age(proposal, self.me)
         except (InputError, IdentityError) as error:
-            self._refused[digest] = None
-            if len(self._refused) > MOST_REFUSED:
-                del self._refused[next(iter(self._refused))]
+            self._refuse(signed)
             if self._home.note_refusal(sender, f"job {digest[:12]}: {error}"):
                 self._say(f"refused a job that {sender} sent: {error}")
             return
@@ -202,6 +204,11 @@ class Decisions:
         self._home.note("asked", record.facts, f"by {proposal.submitter}")
         self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
         self.automatic.begin([record])
+
+    def _refuse(self, signed: SignedBytes) -> None:
+        self._refused[signed.whole_digest] = None
+        if len(self._refused) > MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
 
     def _may_ask(self, submitter: str) -> bool:
         """Count a proposal of this submitter; False if it had as many as the policy allows.
@@ -225,9 +232,12 @@ class Decisions:
 
     def take_decision(self, sender: str, signed: SignedBytes) -> None:
         """Take in a decision that a peer sent, its own or another's; the leader passes it on."""
+        if signed.whole_digest in self._refused:
+            return
         try:
             decision = proposals.read_decision(signed, self._home.keys)
         except VertikalError as error:
+            self._refuse(signed)
             self._home.note_refusal(sender, str(error))
             return
         with self._book.lock:

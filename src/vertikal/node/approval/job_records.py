@@ -28,6 +28,8 @@ from vertikal.node.approval.proposals import (
     SignedBytes,
     decode_proposal,
     read_decision,
+    sign_decision_again,
+    sign_proposal_again,
 )
 from vertikal.node.storage.audit_log import Fact
 from vertikal.records import from_msgpack, msgpack_reader
@@ -198,6 +200,22 @@ class JobBook:
                     self._records.pop(record.digest, None)
                 raise
 
+    def sign_again(self, me: str, keys: Keys) -> None:
+        """Sign what this party said about open jobs by its new key, for who has not heard it yet.
+
+        Others take in nothing that is signed by an old key, since a thief may have it.
+        """
+        with self.lock:
+            for record in self.all():
+                if not record.open:
+                    continue
+                with self.changing(record):
+                    if record.proposal.submitter == me:
+                        record.signed = sign_proposal_again(record.signed, keys)
+                    if me in record.decisions:
+                        signed, decision = record.decisions[me]
+                        record.decisions[me] = (sign_decision_again(signed, keys), decision)
+
     def save(self, record: JobRecord) -> None:
         with self.lock:
             changed = time.time()
@@ -231,7 +249,7 @@ def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> JobRecord:
     over = saved.done or any(decision.verdict in FINAL for _, decision in decisions)
     for signed, decision in decisions:
         try:
-            record.add(signed, decision if over else read_decision(signed, keys))
+            record.add(signed, decision if over else read_decision(signed, keys, kept=True))
         except VertikalError as error:
             say(
                 f"job {record.number}: the decision of {decision.party} does not count any more, "

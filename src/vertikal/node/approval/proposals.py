@@ -44,6 +44,8 @@ class Keys(Protocol):
 
     def verify(self, peer: str, message: bytes, signature: bytes) -> None: ...
 
+    def verify_kept(self, peer: str, message: bytes, signature: bytes) -> None: ...
+
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A job, by whom and when it was submitted."""
@@ -77,6 +79,11 @@ class SignedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.raw).hexdigest()
+
+    @property
+    def whole_digest(self) -> str:
+        """Digest of the bytes with their signature: another one when they are signed anew."""
+        return hashlib.sha256(self.raw + self.signature).hexdigest()
 
 
 _read_proposal = msgpack_reader(Proposal)
@@ -164,8 +171,21 @@ def decide(digest: str, me: str, verdict: str, reason: str, keys: Keys) -> Signe
     return SignedBytes(raw, keys.sign(_DECISION + raw))
 
 
-def read_decision(signed: SignedBytes, keys: Keys) -> Decision:
-    """Read a decision that the party that it names signed; refuse any other."""
+def sign_proposal_again(signed: SignedBytes, keys: Keys) -> SignedBytes:
+    """Sign this party's own proposal by its new key; its digest stays."""
+    return SignedBytes(signed.raw, keys.sign(_PROPOSAL + signed.raw))
+
+
+def sign_decision_again(signed: SignedBytes, keys: Keys) -> SignedBytes:
+    """Sign this party's own decision by its new key."""
+    return SignedBytes(signed.raw, keys.sign(_DECISION + signed.raw))
+
+
+def read_decision(signed: SignedBytes, keys: Keys, *, kept: bool = False) -> Decision:
+    """Read a decision that the party that it names signed; refuse any other.
+
+    One that was ``kept`` in this party's records may be signed by a key that the party had then.
+    """
     try:
         decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -177,5 +197,6 @@ def read_decision(signed: SignedBytes, keys: Keys) -> Decision:
             f"decision: its reason must be at most {MAX_REASON} printable characters, got "
             f"{decision.words[:20]!r}"
         )
-    keys.verify(decision.party, _DECISION + signed.raw, signed.signature)
+    verify = keys.verify_kept if kept else keys.verify
+    verify(decision.party, _DECISION + signed.raw, signed.signature)
     return decision

@@ -10,21 +10,38 @@
     '''
 
 `vertikal keygen` writes one such entry; the file is the entries of all parties, in an order that
-all of them share.
+all of them share. Changes of keys and members, signed (`federation_changes`), follow the entries:
+
+    [[change]]
+    statement = "ha1ub2..."
+    signatures = {"bank" = "MEUCIQ..."}
+
+The members are those that follow from both. The number of changes that hold is the serial number.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from vertikal.errors import CertificateMismatch, InputError, NameTaken, PartyUnknown
+from vertikal.files import disk_error, move_over
 from vertikal.mesh.addresses import check_address
 from vertikal.mesh.wire import MAX_NAME
+from vertikal.node.config.federation_changes import (
+    History,
+    Removal,
+    SignedChange,
+    follow,
+    root_of,
+)
 from vertikal.node.printable import is_plain
 from vertikal.records import convert
 from vertikal.secure.keys.credentials import Credentials
@@ -42,8 +59,21 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The address at which this party itself listens, if the others dial another one (a router)."""
 
 
+class _Entries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    party: tuple[Member, ...]
+
+
+class _WrittenChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    statement: str
+    signatures: dict[str, str]
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     party: tuple[Member, ...]
+    change: tuple[_WrittenChange, ...] = ()
+
+
+_CHANGE = "[[change]]"
 
 
 @dataclass(frozen=True)
@@ -51,15 +81,25 @@ class FederationFile:
     """All parties of a federation; names, keys and addresses are checked."""
 
     members: tuple[Member, ...]
+    """Of the present day."""
+    founders: tuple[Member, ...] = ()
+    """The entries, with the keys that the federation began with."""
+    history: History = field(default_factory=lambda: History({}, {}, (), ()), compare=False)
 
     @classmethod
     def load(cls, path: Path) -> FederationFile:
         content = read_toml(path, _File, "federation file")
-        return cls.of(content.party)
+        try:
+            changes = tuple(_read_change(one) for one in content.change)
+        except ValueError:
+            raise InputError(f"federation file {path.name!r}: a change is damaged") from None
+        return cls.of(content.party, changes)
 
     @classmethod
-    def of(cls, members: tuple[Member, ...]) -> FederationFile:
-        """Check that names, keys and addresses fit together."""
+    def of(
+        cls, members: tuple[Member, ...], changes: tuple[SignedChange, ...] = ()
+    ) -> FederationFile:
+        """Check that names, keys and addresses fit together, and apply the changes that hold."""
         names = [member.name for member in members]
         for name in names:
             if names.count(name) > 1:
@@ -84,7 +124,65 @@ class FederationFile:
             raise InputError(
                 "federation file: one party at least must listen, but no entry has 'listens'"
             )
-        return cls(members)
+        certificates = {
+            member.name: Certificate.parse(member.certificate.strip().encode())
+            for member in members
+        }
+        listening = {member.name for member in members if member.listens}
+        history = follow(certificates, listening, changes)
+        present = tuple(
+            _renewed(member, history.certificates[member.name])
+            for member in members
+            if member.name in history.certificates
+        )
+        return cls(present, members, history)
+
+    @property
+    def root(self) -> str:
+        """Digest of the entries, on which changes rest."""
+        founders = {
+            member.name: Certificate.parse(member.certificate.strip().encode())
+            for member in self.founders
+        }
+        return root_of(founders)
+
+    @property
+    def changes(self) -> tuple[SignedChange, ...]:
+        return (*self.history.applied, *self.history.pending)
+
+    @property
+    def serial(self) -> int:
+        """Number of changes that hold."""
+        return len(self.history.applied)
+
+    @property
+    def state(self) -> str:
+        """Digest of all changes and of who has signed them, by which parties compare theirs."""
+        marks = sorted(
+            f"{change.digest} {' '.join(sorted(change.signatures))}" for change in self.changes
+        )
+        return hashlib.sha256("\n".join(marks).encode()).hexdigest()
+
+    def with_change(self, change: SignedChange) -> FederationFile:
+        """This file with one change more, or with more signatures under one that it has.
+
+        One that does not hold leaves the file as it is.
+        """
+        found = {one.digest: one for one in self.changes}
+        known = found.get(change.digest)
+        if known is not None:
+            # What was checked before is not replaced by what was not.
+            change = SignedChange(change.raw, {**change.signatures, **known.signatures})
+        found[change.digest] = change
+        return FederationFile.of(self.founders, tuple(found.values()))
+
+    def why_not(self, name: str) -> str:
+        """Say why somebody is not a member: it was removed, or was never listed."""
+        for change in self.history.applied:
+            statement = change.statement
+            if isinstance(statement, Removal) and name in statement.removed:
+                return f"was removed from the federation by {', '.join(statement.remaining)}"
+        return f"is not in the federation file; listed are {self.names}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +192,7 @@ class FederationFile:
         for member in self.members:
             if member.name == name:
                 return member
-        raise PartyUnknown(f"{name!r} is not in the federation file; listed are {self.names}")
+        raise PartyUnknown(f"{name!r} {self.why_not(name)}")
 
     def certificate(self, name: str) -> Certificate:
         return Certificate.parse(self.member(name).certificate.strip().encode())
@@ -106,7 +204,25 @@ class FederationFile:
         """Make the credentials of this party's mesh; refuse an identity that is not listed."""
         self.member(identity.name)
         listed = {name: self.certificate(name) for name in self.names}
-        return Credentials(identity, listed)
+        return Credentials(identity, listed, self.history.earlier)
+
+    def save(self, path: Path) -> None:
+        """Write the changes behind the entries that stand in the file at ``path``.
+
+        The entries stay as they are written there, with the owner's remarks.
+        """
+        if FederationFile.load(path).root != self.root:
+            raise InputError(
+                f"federation file {path.name!r} has other entries than the service began with; "
+                "start the service again"
+            )
+        path = path.resolve()
+        entries, _, _ = path.read_text(encoding="utf-8").partition(f"\n{_CHANGE}")
+        text = "\n".join([entries.rstrip("\n") + "\n", *map(_rendered_change, self.changes)])
+        try:
+            move_over(path, text.encode(), mode=os.stat(path).st_mode & 0o777)
+        except OSError as error:
+            raise disk_error(path, error) from None
 
 
 def check_party_name(name: str, what: str = "name") -> None:
@@ -152,10 +268,35 @@ def _rendered(member: Member) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _renewed(member: Member, certificate: Certificate) -> Member:
+    """This entry with the key of the present day."""
+    if certificate.fingerprint == member.fingerprint:
+        return member
+    return msgspec.structs.replace(
+        member, fingerprint=certificate.fingerprint, certificate=certificate.pem.decode()
+    )
+
+
+def _rendered_change(change: SignedChange) -> str:
+    signatures = ", ".join(
+        f"{_quoted(name)} = {_quoted(base64.b64encode(signature).decode())}"
+        for name, signature in sorted(change.signatures.items())
+    )
+    statement = _quoted(base64.b64encode(change.raw).decode())
+    return f"{_CHANGE}\nstatement = {statement}\nsignatures = {{ {signatures} }}\n"
+
+
+def _read_change(written: _WrittenChange) -> SignedChange:
+    signatures = {
+        name: base64.b64decode(text, validate=True) for name, text in written.signatures.items()
+    }
+    return SignedChange(base64.b64decode(written.statement, validate=True), signatures)
+
+
 def parse_members(text: str) -> tuple[Member, ...]:
     """Read the entries in this text; refuse a text that holds anything else."""
     try:
-        content: _File = convert(tomllib.loads(text), _File)
+        content: _Entries = convert(tomllib.loads(text), _Entries)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InputError(f"entry: {error}") from None
     except RecursionError:

@@ -105,7 +105,7 @@ class Invitation:
         self._strangers: dict[ssl.SSLSocket, None] = {}
         """Connections that have not shown a code, the oldest first."""
         self._waiting: set[str] = set()
-        """Who has joined and not been answered."""
+        """Parties that have joined and not been answered."""
         self._changed = threading.Condition()
         host, _, port = address.rpartition(":")
         self._socket = socket.create_server((host.strip("[]"), int(port)))

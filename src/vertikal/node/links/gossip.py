@@ -87,7 +87,13 @@ class Gossip:
         for name, one in self._links.presence().items():
             if one.up:
                 try:
-                    whole = Beat(__version__, time.time(), self._news_for(name), full)
+                    whole = Beat(
+                        __version__,
+                        time.time(),
+                        self._news_for(name),
+                        full,
+                        federation=self._home.federation.state,
+                    )
                     for part in split_beat(whole):
                         self.tell(name, part)
                 except Exception as error:

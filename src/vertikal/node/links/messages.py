@@ -11,6 +11,7 @@ import msgspec
 
 from vertikal.errors import WireError
 from vertikal.node.approval.proposals import Keys, SignedBytes
+from vertikal.node.config.federation_changes import SignedChange
 from vertikal.records import msgpack_reader
 
 _PREFIX = b"vertikal message\0"
@@ -38,7 +39,8 @@ class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, om
     """The sender is there, at this time by its clock, and these are the common jobs.
 
     ``full`` says that the disk of its store is full: no run begins until there is room. This is
-    number ``part`` of ``parts``, counted from 0.
+    number ``part`` of ``parts``, counted from 0. ``federation`` is the state of its federation
+    file.
     """
 
     version: str
@@ -47,6 +49,7 @@ class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, om
     full: bool = False
     part: int = 0
     parts: int = 1
+    federation: str = ""
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
@@ -83,7 +86,13 @@ class Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     answer: bool = False
 
 
-Message = Beat | Asked | Answered | Begin | Serve | Probe
+class Changed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """Changes of the federation, each with signatures of its own."""
+
+    changes: tuple[SignedChange, ...]
+
+
+Message = Beat | Asked | Answered | Begin | Serve | Probe | Changed
 
 
 class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,7 +127,9 @@ def unpack(sender: str, me: str, packed: bytes, keys: Keys) -> Message:
         raise WireError(
             f"message of {sender}: from {envelope.sender[:64]!r} to {envelope.receiver[:64]!r}"
         )
-    keys.verify(sender, _PREFIX + parcel.raw, parcel.signature)
+    # Changes carry their own signatures, and must be heard of a party whose new key they bring.
+    if not isinstance(envelope.message, Changed):
+        keys.verify(sender, _PREFIX + parcel.raw, parcel.signature)
     return envelope.message
 
 
@@ -136,7 +147,15 @@ def split_beat(beat: Beat, most: int = MAX_NEWS) -> list[Beat]:
         size += length
     pieces = pieces[:MAX_PARTS]
     return [
-        Beat(beat.version, beat.time, tuple(piece), beat.full, part, len(pieces))
+        Beat(
+            beat.version,
+            beat.time,
+            tuple(piece),
+            beat.full,
+            part,
+            len(pieces),
+            beat.federation,
+        )
         for part, piece in enumerate(pieces)
     ]
 
@@ -160,4 +179,4 @@ class BeatAssembly:
             return None
         self._parts.pop(sender, None)
         jobs = tuple(job for one in parts for job in one.jobs)
-        return Beat(part.version, part.time, jobs, part.full)
+        return Beat(part.version, part.time, jobs, part.full, federation=part.federation)

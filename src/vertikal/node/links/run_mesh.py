@@ -59,6 +59,9 @@ class RunMesh(PacketMesh):
             PeerStopped(f"{self.me}: {name} was started again and has lost its part of this run"),
         )
 
+    def peer_removed(self, name: str) -> None:
+        self.blame(name, PeerStopped(f"{self.me}: {name} was removed from the federation"))
+
     def abandon(self, reason: str) -> None:
         """End this party's part: its waits fail with the reason, and the others are told it."""
         for name in self.peers:

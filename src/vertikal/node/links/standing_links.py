@@ -32,7 +32,7 @@ from vertikal.errors import (
     PeerStopped,
     WireError,
 )
-from vertikal.mesh.network_links import Dialler, Greeting, Link, Listener
+from vertikal.mesh.network_links import FLUSH, Dialler, Greeting, Link, Listener
 from vertikal.mesh.packets import envelope
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.rate_limit import RateLimit
@@ -106,6 +106,7 @@ class AttachedMesh(Protocol):
     def peer_up(self, name: str) -> None: ...
     def peer_down(self, name: str) -> None: ...
     def peer_restarted(self, name: str) -> None: ...
+    def peer_removed(self, name: str) -> None: ...
     def parcel(self, sender: str, body: bytes) -> None: ...
 
 
@@ -123,22 +124,15 @@ class StandingLinks:
     ) -> None:
         """``on_nonsense`` hears which peer sent something that was refused, and what."""
         self.me = me
-        self.parties = federation.names
-        self._credentials = credentials
         self._on_control = on_control
         self._on_presence = on_presence
         self._on_nonsense = on_nonsense
-        self._addresses = federation.addresses()
-        self._bind = federation.member(me).bind
-        listening = [name for name in self.parties if self._addresses[name]]
-        self.relay = listening[0]
-        mine = self._addresses[me]
-        self._direct = {
-            name for name in self.parties if name != me and (self._addresses[name] or mine)
-        }
-        self._names = {short_name(name): name for name in self.parties}
-        self._quotas = {pair: ControlQuota() for pair in itertools.permutations(self.parties, 2)}
         self._lock = threading.RLock()
+        self._gone: set[bytes] = set()
+        """Short names of members that were removed."""
+        self._quotas: dict[tuple[str, str], ControlQuota] = {}
+        self._go_by(federation, credentials)
+        self._bind = federation.member(me).bind
         self._links: dict[str, Link] = {}
         self._sessions: dict[str, bytes] = {}
         self._presence = {name: Presence() for name in self.parties if name != me}
@@ -147,9 +141,83 @@ class StandingLinks:
         self._timers: set[threading.Timer] = set()
         self._stopped = False
         self.greeting = Greeting(me, os.urandom(16))
+        mine = self._addresses[me]
         self._listener = (
             Listener(self, self._bind or mine, credentials, plaintext=False) if mine else None
         )
+
+    def _go_by(self, federation: FederationFile, credentials: Credentials) -> None:
+        """Take members, keys and addresses from this file."""
+        self.parties = federation.names
+        self._keys = {member.name: member.fingerprint for member in federation.members}
+        self._credentials = credentials
+        self._addresses = federation.addresses()
+        self.relay = next(name for name in self.parties if self._addresses[name])
+        mine = self._addresses[self.me]
+        self._direct = {
+            name for name in self.parties if name != self.me and (self._addresses[name] or mine)
+        }
+        self._names = {short_name(name): name for name in self.parties}
+        self._quotas = {
+            pair: self._quotas.get(pair) or ControlQuota()
+            for pair in itertools.permutations(self.parties, 2)
+        }
+
+    def adopt(self, federation: FederationFile, credentials: Credentials) -> None:
+        """Go by a changed federation file, with some members less or with new keys.
+
+        Links of removed members end, once what lies ready for them is sent. A link to a party with
+        a new key ends at once, and comes back under that key.
+        """
+        with self._lock:
+            keys, relay = self._keys, self.relay
+            removed = [name for name in self._presence if name not in federation.names]
+            self._go_by(federation, credentials)
+            renewed = [name for name in self._presence if self._keys.get(name) != keys[name]]
+            ended = [self._links[name] for name in renewed if name in self._links]
+            leaving = [self._links.pop(name) for name in removed if name in self._links]
+            diallers = [self._diallers.pop(name) for name in removed if name in self._diallers]
+            for name in removed:
+                self._gone.add(short_name(name))
+                del self._presence[name]
+                self._sessions.pop(name, None)
+            meshes = [mesh for mesh in self._meshes.values() if {*removed} & {*mesh.parties}]
+            for dialler in self._diallers.values():
+                dialler.trust(credentials)
+            if self._listener:
+                self._listener.trust(credentials)
+        for mesh in meshes:
+            for name in removed:
+                if name in mesh.parties:
+                    mesh.peer_removed(name)
+        if leaving or diallers:
+            # In a thread of its own: this one may be reading from a link that ends.
+            threading.Thread(target=self._let_go, args=(leaving, diallers), daemon=True).start()
+        for link in ended:
+            if link not in leaving:
+                link.close()
+        if relay != self.relay:
+            self._change_relay()
+
+    def _let_go(self, links: list[Link], diallers: list[Dialler]) -> None:
+        for link in links:
+            link.outbox.finish()
+        for dialler in diallers:
+            dialler.stop()
+        if links and not diallers:
+            time.sleep(FLUSH)
+        for link in links:
+            link.close()
+
+    def _change_relay(self) -> None:
+        """Speak through another relay, or be it."""
+        if self.me != self.relay:
+            for name in self.relayed(self.parties):
+                self._present(name, False, b"")
+            return
+        for name, one in self.presence().items():
+            if one.up:
+                self._announce(name, True, one.session)
 
     def start(self) -> None:
         if self._listener:
@@ -189,7 +257,7 @@ class StandingLinks:
 
     def is_up(self, name: str) -> bool:
         with self._lock:
-            return self._presence[name].up
+            return name in self._presence and self._presence[name].up
 
     def attach(self, mesh: AttachedMesh) -> None:
         """Hand the parcels of its run to this mesh from now on."""
@@ -231,7 +299,7 @@ class StandingLinks:
 
     def _dial(self, name: str) -> None:
         with self._lock:
-            if self._stopped:
+            if self._stopped or name not in self._presence:
                 return
             dialler = Dialler(
                 self, name, self._addresses[name] or "", self._credentials, plaintext=False
@@ -257,6 +325,8 @@ class StandingLinks:
 
     def link_up(self, link: Link) -> None:
         with self._lock:
+            if link.peer not in self._presence:
+                raise WireError(f"{link.peer!r} is not another party of this federation")
             old = self._links.get(link.peer)
             self._links[link.peer] = link
             session = self._sessions.get(link.peer, b"")
@@ -297,6 +367,9 @@ class StandingLinks:
             raise WireError(f"parcel of {len(raw)} bytes, its head alone has {HEAD.size}")
         kind, run, sender_id, receiver_id = HEAD.unpack_from(raw)
         sender, receiver = self._names.get(sender_id), self._names.get(receiver_id)
+        if {sender_id, receiver_id} & self._gone and link.peer in self._presence:
+            # Who sent it or passed it on has not heard yet that a member was removed.
+            return
         if sender is None or receiver is None or sender == receiver:
             raise WireError("a parcel whose sender or receiver is not in the federation file")
         if sender != link.peer and not (link.peer == self.relay and sender not in self._direct):
@@ -338,7 +411,7 @@ class StandingLinks:
     def blame(self, name: str, error: MeshError) -> None:
         """Note why a link cannot be made, and try again later: files and versions change."""
         with self._lock:
-            if self._stopped:
+            if self._stopped or name not in self._presence:
                 return
             restarted = isinstance(error, PeerStopped)
             self._presence[name].fault = "" if restarted else " ".join(str(error).split())
@@ -367,7 +440,7 @@ class StandingLinks:
             onward.outbox.put(raw, urgent=urgent, source=sender, limit=RELAY_CAPACITY)
 
     def _announce(self, party: str, up: bool, session: bytes) -> None:
-        for name in self._presence:
+        for name in list(self._presence):
             if name != party:
                 self._notify(name, Notice(party, up, session))
 
@@ -386,8 +459,8 @@ class StandingLinks:
         """Note that a party can be reached, or that it cannot since the link to ``lost`` ended."""
         now = time.monotonic()
         with self._lock:
-            if lost in self._links:
-                # This is late news of an older link: a newer one is up.
+            if lost in self._links or name not in self._presence:
+                # This is late news of an older link, or of a member that was removed.
                 return
             one = self._presence[name]
             if one.up == up and (not up or one.session == session):

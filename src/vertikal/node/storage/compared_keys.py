@@ -1,4 +1,4 @@
-"""Which keys the owner has compared with their owners, by other means than the network.
+"""Marks of the keys that the owner has compared by other means than the network.
 
 A mark is about one pair of keys, this party's and a peer's. When either has another key, the mark
 does not hold any more, and the two have to compare again.
@@ -40,7 +40,7 @@ class ComparedKeys:
         write_whole(self._path, msgspec.json.encode(marks))
 
     def compared_on(self, federation: FederationFile, peer: str) -> float | None:
-        """When the present keys of this party and ``peer`` were compared; None if never."""
+        """Time at which the present keys of both parties were compared; None if never."""
         pair = self._pair(federation, peer)
         for one in self._marks():
             if (one.peer, one.mine, one.theirs) == (peer, *pair):

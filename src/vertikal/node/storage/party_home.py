@@ -17,6 +17,7 @@ from vertikal.node.config.party_file import PartyFile
 from vertikal.node.rate_limit import RateLimit
 from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.node.storage.compared_keys import ComparedKeys
+from vertikal.node.storage.key_renewal import finish_renewal, save_renewal
 from vertikal.secure.keys.identity import Identity
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class PartyHome:
         self.file = PartyFile.load(path)
         self.me = self.file.name
         self.policy = self.file.policy
-        self.federation = FederationFile.load(self.folder / self.file.federation)
-        self.identity = Identity.load(
-            self.folder / self.file.key, self.folder / self.file.certificate, passphrase
-        )
+        self._passphrase = passphrase
+        self.federation = FederationFile.load(self._federation_path)
+        key, certificate = self._key_paths
+        finish_renewal(key, certificate, self.federation.member(self.me).fingerprint)
+        self.identity = Identity.load(key, certificate, passphrase)
         if self.identity.name != self.me:
             raise InputError.of(
                 "party file: certificate", f"that of {self.me!r}", self.identity.name
@@ -61,6 +63,29 @@ class PartyHome:
 
     def close(self) -> None:
         self._alone.close()
+
+    @property
+    def _federation_path(self) -> Path:
+        return self.folder / self.file.federation
+
+    @property
+    def _key_paths(self) -> tuple[Path, Path]:
+        return self.folder / self.file.key, self.folder / self.file.certificate
+
+    def adopt(self, federation: FederationFile, identity: Identity | None = None) -> None:
+        """Go by a changed federation file, which is on disk before anything else happens.
+
+        ``identity`` is this party's own, if it is the one that has a new key. A crash in between
+        leaves the old key with the old file, or is mended by `finish_renewal` at the next start.
+        """
+        keys = federation.credentials(identity or self.identity)
+        if identity is not None:
+            save_renewal(identity, *self._key_paths, self._passphrase)
+        federation.save(self._federation_path)
+        if identity is not None:
+            finish_renewal(*self._key_paths, identity.certificate.fingerprint)
+            self.identity = identity
+        self.federation, self.keys = federation, keys
 
     @property
     def budget(self) -> BudgetFile | None:

@@ -11,8 +11,8 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -69,9 +69,15 @@ class EncryptedChannel:
 class Credentials:
     """One party's identity and the certificates of its federation, for one run."""
 
-    def __init__(self, identity: Identity, certificates: Mapping[str, Certificate]) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        certificates: Mapping[str, Certificate],
+        earlier: Mapping[str, Sequence[Certificate]] | None = None,
+    ) -> None:
         self._identity = identity
         self._certificates = dict(certificates)
+        self._earlier = dict(earlier or {})
         listed = self._listed(identity.name)
         if listed.fingerprint != identity.certificate.fingerprint:
             raise CertificateMismatch(
@@ -93,6 +99,17 @@ class Credentials:
 
     def verify(self, peer: str, message: bytes, signature: bytes) -> None:
         self._listed(peer).verify(message, signature)
+
+    def verify_kept(self, peer: str, message: bytes, signature: bytes) -> None:
+        """Verify a signature in this party's own records, by any key that ``peer`` has had.
+
+        It was verified when it came. Only what comes now has to be signed by the key of today.
+        """
+        for certificate in self._earlier.get(peer, ()):
+            with suppress(CertificateMismatch):
+                certificate.verify(message, signature)
+                return
+        self.verify(peer, message, signature)
 
     def channel(self, peer: str, public_key: bytes, bound: bytes) -> EncryptedChannel:
         try:
