@@ -33,6 +33,7 @@ disclosures = {disclosures}
 least_rows = 20
 most_passes = 64
 most_value_bits = 28
+most_gradient_bits = 28
 experiments = true
 {policy}
 """

@@ -31,7 +31,11 @@ SETTINGS = {
     "max_iter": 60,
     "random_state": 1,
 }
-LEVELS = ("open", {"name": "values", "max_passes": 200, "value_bits": 28}, "sealed")
+LEVELS = (
+    "open",
+    {"name": "values", "max_passes": 200, "value_bits": 28, "gradient_bits": 28},
+    "sealed",
+)
 
 
 def test_every_level_without_numba():

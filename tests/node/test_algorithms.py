@@ -32,12 +32,14 @@ SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iter = 60\nalpha = 0.01\n'
 
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},
-    "fdskl values": {"settings": 'disclosure = { name = "values", value_bits = 20 }'},
+    "fdskl values": {
+        "settings": 'disclosure = { name = "values", value_bits = 20, gradient_bits = 20 }'
+    },
     "fdskl sealed": {"settings": 'disclosure = "sealed"\n' + SEALED.format("square")},
     "avfkam": {"top": AVFKAM, "settings": 'disclosure = "open"'},
     "avfkam values": {
         "top": AVFKAM,
-        "settings": 'disclosure = { name = "values", value_bits = 20 }',
+        "settings": 'disclosure = { name = "values", value_bits = 20, gradient_bits = 20 }',
     },
     "avfkam sealed": {
         "top": AVFKAM,

@@ -16,6 +16,7 @@ from vertikal.mesh import local_meshes
 from vertikal.secure.dealing_ahead import DealingAhead, Nowhere
 from vertikal.secure.hidden.dealing import Dealing, draw_keys
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
+from vertikal.secure.hidden.openings import Limits
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 from vertikal.secure.sealed.sealed_features import SealedBlock
@@ -94,7 +95,7 @@ def test_the_correlation_is_what_the_dealer_would_send():
 
 def test_values_from_a_prepared_correlation():
     correlation = InMemory()
-    agreed = HiddenBlock(ROWS, WIDTH, 8, 64, 10, 0)
+    agreed = HiddenBlock(ROWS, WIDTH, 8, 64, Limits(10, 0, 10))
     part = DealingAhead(ROLES, correlation.keys, correlation.write).hidden(agreed)
     part.add(np.zeros((ROWS, WIDTH), np.uint8))
     assert [step for step, _ in correlation.arrays] == ["corrections"] * 2

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vertikal.privacy.budget import BudgetFile
     from vertikal.privacy.ledger import Disclosure
     from vertikal.secure.dealing_ahead import DealingAhead
+    from vertikal.secure.hidden.openings import OpenedBits
     from vertikal.secure.hidden.roles import Roles
 
 FROM_THE_JOB = ("parties", "label_parties", "outputs")
@@ -61,15 +62,13 @@ ShardT = TypeVar("ShardT", bound=ModelShard)
 
 @dataclass(frozen=True)
 class OpenedValues:
-    """Predictions of each training row that one label party gets to see on the way to a model."""
+    """Predictions of training rows, and gradients, that one label party sees in training."""
 
     label_party: str
-    passes: int
-    """Values of a row, at most."""
+    at_most: OpenedBits
+    """Values of a row and gradients about a direction, and their bits."""
     safe_passes: int
-    """As many as a policy allows that states no number itself."""
-    bits: int
-    """Precision of each value."""
+    """As many values of a row as a policy allows that states no number itself."""
 
 
 @dataclass(frozen=True)

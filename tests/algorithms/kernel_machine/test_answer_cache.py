@@ -20,7 +20,7 @@ from vertikal.party.party import Labels, Party
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
 
 NAMES = ("a", "b", "c", "d")
-ROWS, PASSES = 120, 12
+ROWS, PASSES = 240, 12
 GENERATOR = np.random.default_rng(0)
 X = {name: GENERATOR.normal(size=(ROWS, 2)) for name in NAMES}
 Y = np.where(X["a"][:, :1] * X["b"][:, :1] > 0, 1.0, -1.0)
@@ -63,7 +63,7 @@ def run(checkpoints, label_parties=("a",), cut=None, **changes):
         "label_parties": label_parties,
         "n_components": 48,
         "bandwidth": 2.0,
-        "disclosure": Values(max_passes=PASSES, value_bits=28),
+        "disclosure": Values(max_passes=PASSES, value_bits=28, gradient_bits=28),
         "tol": 1e-12,
     }
     settings = FdsklSettings(**grouped(**(given | changes)))

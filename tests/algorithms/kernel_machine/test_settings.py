@@ -79,6 +79,7 @@ REFUSED_OPTIONS = [
     (Values, "bits", 16, "one of 32, 64, got 16"),
     (Values, "max_passes", 0, "a positive whole number or None, got 0"),
     *((Values, "value_bits", bad, "a whole number from 4 to 28, got ") for bad in (3, 29, 8.5)),
+    *((Values, "gradient_bits", bad, "a whole number from 8 to 28, got ") for bad in (7, 29, 8.5)),
     *((level, "dealer", 7, "a text or None, got 7") for level in (Values, Sealed)),
 ]
 REFUSED_OF_PAIRS = [
@@ -200,7 +201,8 @@ def test_landmarks_are_open_only():
     [
         ({}, 1e-4),
         ({"disclosure": "values"}, 7e-3),
-        ({"disclosure": Values(value_bits=28)}, 1e-4),
+        ({"disclosure": Values(value_bits=28)}, 7e-3),
+        ({"disclosure": Values(value_bits=28, gradient_bits=28)}, 1e-4),
         ({"disclosure": Values(bits=32)}, 1e-2),
     ],
 )

@@ -59,11 +59,16 @@ def test_what_jobs_open_by_default_is_allowed_by_default(settings):
             {"value_bits": 28},
             "policy of bank: values of 28 bits are opened, at most 6 are allowed (most_value_bits)",
         ),
+        (
+            {"gradient_bits": 13},
+            "policy of bank: gradients of 13 bits are opened, at most 12 are allowed "
+            "(most_gradient_bits)",
+        ),
     ],
 )
 def test_more_is_refused_unless_the_owner_allows_it(settings, words):
     assert objections(bank(), proposal(**settings)) == [words]
-    wide = bank(most_passes=17, most_value_bits=28)
+    wide = bank(most_passes=17, most_value_bits=28, most_gradient_bits=13)
     assert objections(wide, proposal(**settings)) == []
     assert objections(bank(most_passes=15), proposal()) != []
 

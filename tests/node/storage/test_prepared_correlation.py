@@ -55,7 +55,7 @@ def folder(tmp_path):
 
 
 def job_of(folder, disclosure="sealed", algorithm="fdskl"):
-    more = ", value_bits = 28" if disclosure == "values" else ""
+    more = ", value_bits = 28, gradient_bits = 20" if disclosure == "values" else ""
     (folder / "job.toml").write_text(
         JOB.format(disclosure=disclosure, more=more, algorithm=algorithm)
     )

@@ -16,6 +16,7 @@ from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
+from vertikal.secure.hidden.openings import Limits
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys import prg
@@ -67,6 +68,9 @@ def hide(
     passes: int = 100,
     fewest: int = 0,
     value_bits: int = 28,
+    gradients: int = 10**6,
+    gradient_bits: int = 28,
+    bits_per_row: int = 1000,
     height: int = 64,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
@@ -78,7 +82,8 @@ def hide(
     """
     first = next(iter(phases.values()))
     rows, width = first.shape
-    agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, passes, fewest, value_bits)
+    limits = Limits(passes, fewest, gradients, value_bits, gradient_bits, bits_per_row)
+    agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, limits)
     tape = Tape()
     parts: dict[str, HiddenFeatures] = {}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vertikal.errors import PassesUsedUp, SecrecyError
-from vertikal.secure.hidden.openings import Openings
+from vertikal.secure.hidden.openings import Limits, OpenedBits, Openings
 
 ALL = (0, 8)
 
@@ -26,8 +26,9 @@ class Kept:
         self.list.append(entry)
 
 
-def openings(rows=40, passes=1000, fewest=2, tally=None):
-    return Openings("hal", "ada", rows, passes, fewest, tally)
+def openings(rows=40, passes=1000, fewest=2, tally=None, gradients=1000, gradient_bits=8):
+    limits = Limits(passes, fewest, gradients, value_bits=6, gradient_bits=gradient_bits)
+    return Openings("hal", "ada", rows, limits, tally)
 
 
 def refused(count, *product):
@@ -35,7 +36,7 @@ def refused(count, *product):
         count.book("adjoint", *product)
 
 
-def test_gradients_of_all_rows_up_to_a_quarter_of_them():
+def test_gradients_of_all_rows_up_to_two_bits_for_each():
     count = openings(rows=40)
     for _ in range(8):
         count.book("adjoint", 1, ALL, None)
@@ -43,7 +44,33 @@ def test_gradients_of_all_rows_up_to_a_quarter_of_them():
     refused(count, 1, ALL, None)
 
 
-def test_gradients_of_one_batch_up_to_a_quarter_of_its_rows():
+@pytest.mark.parametrize(("bits", "allowed"), [(8, 10), (12, 6), (28, 2)])
+def test_bits_are_counted_not_products(bits, allowed):
+    count = openings(rows=40, gradient_bits=bits)
+    for _ in range(allowed):
+        count.book("adjoint", 1, ALL, None)
+    refused(count, 1, ALL, None)
+
+
+def test_gradients_about_a_direction_as_many_as_were_agreed():
+    count = openings(rows=400, gradients=3)
+    for columns in ((0, 4), (4, 8)):
+        count.book("adjoint", 2, columns, None)
+        count.book("adjoint", 1, columns, np.arange(16))
+    with pytest.raises(PassesUsedUp, match="gradient 4 about a direction; 3 were agreed"):
+        count.book("adjoint", 1, (0, 4), np.arange(16, 32))
+
+
+def test_what_may_be_opened_at_most():
+    limits = Limits(256, 8, most_gradients=209, value_bits=6, gradient_bits=12)
+    assert limits.at_most() == OpenedBits(256, 6, 209, 12)
+    assert limits.at_most(30_000) == limits.at_most()
+    assert limits.at_most().about_a_row == 1536
+    assert limits.at_most().about_a_direction == 2508
+    assert limits.at_most(600).gradients == limits.at_most(600).rows_at_risk == 100
+
+
+def test_gradients_of_one_batch_up_to_two_bits_for_each_of_its_rows():
     count, batch = openings(rows=100), np.arange(16)
     for _ in range(4):
         count.book("adjoint", 1, ALL, batch)
@@ -69,7 +96,7 @@ def test_single_rows_count_where_all_rows_are_asked_for():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_no_set_of_rows_has_more_equations_than_a_quarter_of_its_unknowns(seed):
+def test_no_set_of_rows_has_more_than_two_bits_for_each(seed):
     generator, rows = np.random.default_rng(seed), 24
     count, booked = openings(rows), []
     for _ in range(40):
@@ -83,8 +110,8 @@ def test_no_set_of_rows_has_more_equations_than_a_quarter_of_its_unknowns(seed):
         booked.append((outputs, set(batch.tolist())))
     for _ in range(50):
         some = set(generator.permutation(rows)[: generator.integers(1, rows + 1)].tolist())
-        equations = sum(outputs for outputs, batch in booked if batch <= some)
-        assert equations <= len(some) / 4
+        bits = sum(8 * outputs for outputs, batch in booked if batch <= some)
+        assert bits <= 2 * len(some)
 
 
 def test_all_is_counted_again_from_the_tally():

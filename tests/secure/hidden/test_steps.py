@@ -14,8 +14,9 @@ from vertikal.ring.integers import Ring
 from vertikal.secure.hidden import private_product
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
+from vertikal.secure.hidden.openings import OPENED_BITS
 from vertikal.secure.hidden.phase_shares import PhaseShares
-from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, PrivateProduct
+from vertikal.secure.hidden.private_product import KINDS, PrivateProduct
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
 from vertikal.secure.keys import prg
@@ -143,7 +144,9 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
             drawn["x"] = vectors.take((size, 2), dtype).tolist()
             drawn["u"] = vectors.take((length, 2), dtype).tolist()
             drawn["y"] = known_seeds("hal", "matrix").take(SHAPE, dtype).tolist()
-        part = PrivateProduct(mesh, keys, ROLES, dealing, SHAPE, dtype)
+        part = PrivateProduct(
+            mesh, keys, ROLES, dealing, SHAPE, dtype, dict.fromkeys(KINDS, OPENED_BITS)
+        )
         assert part.nbytes == own.nbytes
         if mesh.me == "ada":
             part.add_as_label_party(own.copy())
@@ -243,16 +246,17 @@ def test_a_dealer_that_runs_ahead_stays_in_step():
 
 
 @every_word
-@pytest.mark.parametrize("opened", [OPENED_BITS, 8])
-def test_a_product_says_so_many_bits_and_no_more(bits, opened):
+@pytest.mark.parametrize("opened", [OPENED_BITS, 12, 8])
+@pytest.mark.parametrize("kind", ["forward", "adjoint"])
+def test_a_product_says_so_many_bits_and_no_more(bits, opened, kind):
     """The same product twice differs by H's noise, which is uniform in its range."""
-    phases = draw_phases(3000, 4)
+    phases = draw_phases(*((3000, 4) if kind == "forward" else (4, 3000)))
     vectors = np.ones((4, 2)) / 4
     twice = hide(
         phases,
-        lambda hidden: [hidden.product("forward", vectors) for _ in range(2)],
+        lambda hidden: [hidden.product(kind, vectors) for _ in range(2)],
         bits=bits,
-        value_bits=opened,
+        **{"value_bits" if kind == "forward" else "gradient_bits": opened},
     )
     first, second = twice.result
     assert not np.array_equal(first, second)

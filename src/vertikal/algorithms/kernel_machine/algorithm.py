@@ -36,6 +36,7 @@ from vertikal.algorithms.kernel_machine.values import (
     disclosures_of,
     hidden_block,
     message_blocks,
+    training_limits,
 )
 from vertikal.errors import InputError
 from vertikal.party.party import AGREEMENT, Party
@@ -67,12 +68,11 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
     def exposure(self, settings: SettingsT) -> Exposure:
         opened = []
         if isinstance(settings.disclosure, Values):
-            bits = settings.disclosure.value_bits
             for label_party, width in settings.widths().items():
-                passes = settings.passes(label_party)
+                at_most = training_limits(settings, label_party, None).at_most()
                 # As many values as it owns directions would tell it the features.
                 safe = max(1, width // 4)
-                opened.append(OpenedValues(label_party, passes, safe, bits))
+                opened.append(OpenedValues(label_party, at_most, safe))
         return Exposure(
             level=settings.level,
             components=settings.n_components,

@@ -18,20 +18,24 @@ from vertikal.kernels.spectral import kernel_named
 from vertikal.losses.pairwise import pair_loss_named
 from vertikal.losses.pointwise import loss_named
 from vertikal.parameters import Count, Parameters, Positive
+from vertikal.secure.hidden.openings import GRADIENT_BITS_PER_ROW
 
 FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28
+FEWEST_GRADIENT_BITS = 8
 HIDDEN_PHASE_BITS = (8, 16)
 SEALED_WORD_BITS = 64
 COARSE_TOLERANCE = 1e-2
 """Gradients are good to about this where features are hidden in words of 32 bits."""
 NOISY_TOLERANCE = 7e-3
 PRECISE_VALUE_BITS = 12
+PRECISE_GRADIENT_BITS = 20
 FEWEST_IN_BATCH = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
-BATCH_ROWS_PER_USE = 8
-"""Twice what `secure.hidden.openings` asks for: a batch may draw rows twice."""
-GRADIENTS_PER_ROW = 0.2
+SPARE_GRADIENTS = 8
+"""Gradients beyond what the solver takes, for answers that a crash may lose."""
+SPARE_SHARE = 5
+"""One part in so many of `GRADIENT_BITS_PER_ROW` is left for the same by the exact solver."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 MOST_BYTES = 2**63 - 1
@@ -89,7 +93,8 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     are those of the words in which features are shared: 32 costs half and rounds f to about two
     decimals. ``max_passes`` bounds how often f of any training row is opened; None is a quarter of
     the directions. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's
-    noise, which cancels over the rows.
+    noise, which cancels over the rows. ``gradient_bits`` is how precisely gradients are opened:
+    with 12 the solver takes as many passes as with exact ones, with 10 it takes more.
     """
 
     helper: str | None = None
@@ -97,6 +102,7 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     bits: Literal[32, 64] = 64
     max_passes: Count | None = None
     value_bits: Annotated[int, msgspec.Meta(ge=FEWEST_VALUE_BITS, le=MOST_VALUE_BITS)] = 6
+    gradient_bits: Annotated[int, msgspec.Meta(ge=FEWEST_GRADIENT_BITS, le=MOST_VALUE_BITS)] = 12
 
 
 class Sealed(Parameters, frozen=True, kw_only=True, tag_field="name", tag="sealed"):
@@ -240,18 +246,20 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             )
         if self.feature_map.bits not in HIDDEN_PHASE_BITS:
             raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
-        if isinstance(self.solver, Stochastic):
-            self._check_hidden_batches(self.solver, level)
         if self.seals:
             self._check_sealed(level)
+        elif isinstance(self.solver, Stochastic):
+            self._check_hidden_batches(self.solver, level)
         self.assistants()
 
     def _check_hidden_batches(self, solver: Stochastic, level: str) -> None:
-        needed = max(FEWEST_IN_BATCH, BATCH_ROWS_PER_USE * self._uses(solver) * self.outputs)
+        # Twice what the helper asks for: a batch may draw rows twice.
+        per_use = 2 * self._rows_per_gradient()
+        needed = max(FEWEST_IN_BATCH, per_use * self._uses(solver) * self.outputs)
         if solver.batch_size < needed:
             raise InputError.of(
                 "batch_size",
-                f"at least {needed} {level}, {BATCH_ROWS_PER_USE} for each step and output on the "
+                f"at least {needed} {level}, {per_use} for each step and output on the "
                 "same directions: gradients of few rows show their features",
                 solver.batch_size,
             )
@@ -307,25 +315,48 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     def iterations(self, rows: int) -> int:
         """Most iterations of the exact solver: ``max_iter``, and as many as the helper opens.
 
-        The helper opens the passes that were agreed, and gradients up to a quarter of the rows, of
-        which a twentieth is left for answers that a crash may lose. One gradient comes before the
-        first iteration.
+        The helper opens the passes that were agreed, and gradients of two bits for each row, of
+        which a fifth is left for answers that a crash may lose. One gradient comes before the first
+        iteration.
         """
-        if not self.hides or self.seals:
+        if not isinstance(self.disclosure, Values):
             return self.max_iter
+        bits = rows * GRADIENT_BITS_PER_ROW * (SPARE_SHARE - 1) // SPARE_SHARE
+        gradients = bits // (self.disclosure.gradient_bits * self.outputs)
+        return max(1, min(self._agreed_iterations(), gradients - 1))
+
+    def gradients(self, rows: int | None) -> int:
+        """Count the gradients about any one direction that a label party may ask the helper for.
+
+        Without ``rows`` that is of however many.
+        """
+        if isinstance(self.solver, Stochastic):
+            taken = self._uses(self.solver)
+        else:
+            taken = 1 + (self._agreed_iterations() if rows is None else self.iterations(rows))
+        return (taken + SPARE_GRADIENTS) * self.outputs
+
+    def _agreed_iterations(self) -> int:
+        """Iterations of the exact solver within ``max_iter`` and the passes that were agreed."""
         fewest = min(self.passes(name) for name in self.label_parties)
-        gradients = int(rows * GRADIENTS_PER_ROW) // self.outputs
-        return max(1, min(self.max_iter, fewest // self.outputs, gradients - 1))
+        return max(1, min(self.max_iter, fewest // self.outputs))
+
+    def _rows_per_gradient(self) -> int:
+        """Rows over which the bits of one gradient are few enough for each of them."""
+        return -(-self.values.gradient_bits // GRADIENT_BITS_PER_ROW)
 
     def stopping(self) -> float:
         """The exact solver's tolerance: ``tol``, or the precision of hidden features if coarser.
 
-        With noisy values the last digits only cost passes, each of which opens more.
+        With noisy values or gradients the last digits only cost passes, each of which opens more.
         """
         if isinstance(self.disclosure, Values):
             if self.disclosure.bits == 32:
                 return max(self.tol, COARSE_TOLERANCE)
-            if self.disclosure.value_bits < PRECISE_VALUE_BITS:
+            if (
+                self.disclosure.value_bits < PRECISE_VALUE_BITS
+                or self.disclosure.gradient_bits < PRECISE_GRADIENT_BITS
+            ):
                 return max(self.tol, NOISY_TOLERANCE)
         return self.tol
 
@@ -352,12 +383,14 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         """Refuse too few rows to hide, and where features are hidden, too many for the cache."""
         if self.level == "values":
             stochastic = isinstance(self.solver, Stochastic)
-            fewest = self.stochastic.batch_size if stochastic else 10 * self.outputs
+            # Two gradients are one iteration, within the share of bits that is not left spare.
+            each = -(-2 * self._rows_per_gradient() * SPARE_SHARE // (SPARE_SHARE - 1))
+            fewest = self.stochastic.batch_size if stochastic else each * self.outputs
             if rows < fewest:
                 raise InputError.of(
                     "rows",
-                    f"at least {fewest} with disclosure='values' (as many as batch_size, or ten "
-                    "for each output): a gradient of few rows shows their features",
+                    f"at least {fewest} with disclosure='values' (as many as batch_size, or "
+                    f"{each} for each output): a gradient of few rows shows their features",
                     rows,
                 )
         if self.hides and self.cached_rows(rows) < rows:

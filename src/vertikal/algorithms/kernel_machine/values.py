@@ -19,12 +19,13 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.answer_cache import AnswerCache
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.phases import direction_block
-from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.errors import MeshError, PassesUsedUp
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
+from vertikal.secure.hidden.openings import Limits
 from vertikal.solvers.feature_operator import ALL, FeatureOperator
 
 Array = npt.NDArray[Any]
@@ -52,12 +53,15 @@ def disclosures_of(
     settings: FdsklSettings, label_party: str, *, training: bool
 ) -> dict[str, Disclosure]:
     """Describe what each kind of message of the protocol tells its receiver."""
-    passes = settings.passes(label_party)
+    most = training_limits(settings, label_party, None).at_most()
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
-        f"tries, at most {passes} numbers a row of {settings.values.value_bits} bits each (the "
+        f"tries, at most {most.values} numbers a row of {most.value_bits} bits each (the "
         "rest is noise of the helper's), which together are the values of f on its way, "
-        "and the gradient summed over the rows, once per pass; no phase and no feature"
+        f"and the gradient summed over the rows, once per pass, at most {most.gradients} times to "
+        f"{most.gradient_bits} bits each; no phase and no feature. A label party that does not "
+        "follow the program can put all weight of a gradient on one row: each gradient is then "
+        f"that row's features, to {most.gradient_bits} bits each"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
         "coefficients; no phase and no feature"
@@ -93,9 +97,20 @@ def hidden_block(
         width=settings.widths()[label_party],
         phase_bits=settings.feature_map.bits,
         product_bits=settings.values.bits,
-        most_passes=settings.passes(label_party) if training else settings.outputs,
-        fewest_rows=min(FEWEST_ROWS, rows // 4) if training else rows + 1,
-        value_bits=settings.values.value_bits if training else MOST_VALUE_BITS,
+        limits=training_limits(settings, label_party, rows)
+        if training
+        else Limits(settings.outputs, fewest_rows=rows + 1, most_gradients=0),
+    )
+
+
+def training_limits(settings: FdsklSettings, label_party: str, rows: int | None) -> Limits:
+    """Return what the helper may open of so many training rows; None: of however many."""
+    return Limits(
+        settings.passes(label_party),
+        FEWEST_ROWS if rows is None else min(FEWEST_ROWS, rows // 4),
+        settings.gradients(rows),
+        settings.values.value_bits,
+        settings.values.gradient_bits,
     )
 
 

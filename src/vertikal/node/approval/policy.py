@@ -106,21 +106,24 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
 
 
 def _opened_too_much(policy: Policy, exposure: Exposure) -> list[str]:
-    """List values of training rows that a job opens more often or more precisely than allowed."""
+    """List what a job opens of training rows more often or more precisely than allowed."""
     found = []
     for opened in exposure.opened:
         most = policy.most_passes or opened.safe_passes
-        if opened.passes > most:
+        if opened.at_most.values > most:
             found.append(
-                f"max_passes lets {opened.label_party} see {opened.passes} values of each row, at "
-                f"most {most} are allowed (most_passes)"
+                f"max_passes lets {opened.label_party} see {opened.at_most.values} values of each "
+                f"row, at most {most} are allowed (most_passes)"
             )
-    bits = max((opened.bits for opened in exposure.opened), default=0)
-    if bits > policy.most_value_bits:
-        found.append(
-            f"values of {bits} bits are opened, at most {policy.most_value_bits} are allowed "
-            "(most_value_bits)"
-        )
+    for numbers, opened_bits, key in (
+        ("values", [one.at_most.value_bits for one in exposure.opened], "most_value_bits"),
+        ("gradients", [one.at_most.gradient_bits for one in exposure.opened], "most_gradient_bits"),
+    ):
+        bits, allowed = max(opened_bits, default=0), getattr(policy, key)
+        if bits > allowed:
+            found.append(
+                f"{numbers} of {bits} bits are opened, at most {allowed} are allowed ({key})"
+            )
     return found
 
 

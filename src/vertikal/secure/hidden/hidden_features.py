@@ -5,8 +5,8 @@ masked half of step 3, `private_product`). Then the label party asks for product
 dealer serve until it says that there are no more. What remains of the cosines is C − Y at the label
 party, under a mask Y that helper and dealer know; neither of the two says anything by itself.
 
-The helper counts what it opens (`openings`): too many products, or one about too few rows, would
-hand over features.
+The helper counts the bits that it opens (`openings`): too many products, or one about too few rows,
+would hand over features.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vertikal.ring.integers import Ring
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
-from vertikal.secure.hidden.openings import Openings, Tally
-from vertikal.secure.hidden.private_product import KINDS, OPENED_BITS, Part, PrivateProduct
+from vertikal.secure.hidden.openings import Limits, Openings, Tally
+from vertikal.secure.hidden.private_product import KINDS, Part, PrivateProduct
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -54,12 +54,12 @@ class HiddenBlock:
     width: int
     phase_bits: int
     product_bits: int
-    most_passes: int
-    """Forward products that any one row may take part in."""
-    fewest_rows: int
-    """Distinct rows that an adjoint product must be about."""
-    value_bits: int = OPENED_BITS
-    """Bits of full scale that a forward product opens; the rest is the helper's noise."""
+    limits: Limits
+
+    @property
+    def opened_bits(self) -> dict[str, int]:
+        """Bits of full scale that each kind of product opens."""
+        return {"forward": self.limits.value_bits, "adjoint": self.limits.gradient_bits}
 
 
 class ProductRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,13 +92,11 @@ class HiddenFeatures:
         self._fixed = FixedPointProducts(Ring(agreed.product_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
-        self._openings = Openings(
-            mesh.me, roles.label_party, agreed.rows, agreed.most_passes, agreed.fewest_rows, counted
-        )
+        self._openings = Openings(mesh.me, roles.label_party, agreed.rows, agreed.limits, counted)
         if dealing is not None:
             shape = (agreed.rows, agreed.width)
             self._product = PrivateProduct(
-                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.value_bits
+                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.opened_bits
             )
         self._cosines = CosineShares(
             mesh, keys, roles, dealing, agreed.phase_bits, self._fixed, booked
@@ -135,11 +133,9 @@ class HiddenFeatures:
             kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
         )
         part = self._part(request, rows)
-        what, bits = {
-            "forward": ("coefficients", self.agreed.value_bits),
-            "adjoint": ("residuals", OPENED_BITS),
-        }[kind]
-        elements, fractions = self._fixed.encode(vectors, what, 2.0**-bits)
+        what = {"forward": "coefficients", "adjoint": "residuals"}[kind]
+        noise = 2.0 ** -self.agreed.opened_bits[kind]
+        elements, fractions = self._fixed.encode(vectors, what, noise)
         self._announce(request, rows)
         with self._booked("questions"):
             total = self._product.ask(kind, elements, part)

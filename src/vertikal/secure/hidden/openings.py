@@ -1,13 +1,20 @@
 """The helper's count of what it opens of one block of hidden features, and the limits on it.
 
-A forward product C·d is one equation about the features of each of its rows, whose unknowns are as
-many as there are columns: no row may take part in more of them than was agreed. A gradient Cᵀr over
-s rows is one equation about each column of these rows. It counts 1/s at each of them, and no row
-may come to more than a quarter. So a gradient whose rows all lie in some set adds 1 to the total of
-the set's counts, which is at most a quarter of the number of its rows: whatever the batches, there
-is in each column at most one equation for four unknowns.
+Bits are counted. Noise of the helper's leaves b bits of full scale of every number that it opens
+(`private_product`), so that no question, however it is made, is answered by more than b bits.
 
-With a `Tally` both are counted over all runs of a job, also over those that were broken off.
+A forward product C·d opens one number about each of its rows: `Limits` says how many, of how many
+bits, any row may come to. A gradient Cᵀr over s rows opens one number about each column of these
+rows. Its bits count 1/s at each of them, and no row may come to more than two.
+So a gradient whose rows all lie in some set adds its bits to the total of the set's counts, which
+is at most two for each of its rows: whatever the batches, all gradients together open at most a
+quarter of a column of phases of eight bits. No column may come to more gradients than was agreed
+either, which is as many as the solver takes.
+
+That is all that holds against a label party that deviates: the helper does not see r, which may
+have all of its weight on one row. Each gradient is then that row's features, to b bits each.
+
+With a `Tally` all is counted over all runs of a job, also over those that were broken off.
 """
 
 from __future__ import annotations
@@ -22,8 +29,65 @@ from vertikal.errors import PassesUsedUp, SecrecyError
 
 Array = npt.NDArray[Any]
 
-MOST_GRADIENTS = 0.25
-"""Gradients that a row may take part in, each counted by one over the number of its rows."""
+OPENED_BITS = 28
+"""Bits of full scale that A learns of a product, where nothing less was agreed."""
+
+GRADIENT_BITS_PER_ROW = 2
+"""Bits of gradients per column and row, each gradient's counted by one over its number of rows."""
+
+
+@dataclass(frozen=True)
+class OpenedBits:
+    """Bits that a label party may come to hold, by the numbers of which they are made."""
+
+    values: int
+    """Numbers about one row: products with its features."""
+    value_bits: int
+    gradients: int
+    """Numbers about one direction: sums over rows of the features under it."""
+    gradient_bits: int
+
+    @property
+    def about_a_row(self) -> int:
+        """Bits about any one row, from a label party that follows the protocol."""
+        return self.values * self.value_bits
+
+    @property
+    def about_a_direction(self) -> int:
+        """Bits about all features under one direction together.
+
+        A label party that deviates can spend them on rows of its choice: see `rows_at_risk`.
+        """
+        return self.gradients * self.gradient_bits
+
+    @property
+    def rows_at_risk(self) -> int:
+        """Rows whose features a label party that deviates can have, to ``gradient_bits`` each."""
+        return self.gradients
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on what is opened of one block, on which all roles agree before the run."""
+
+    most_passes: int
+    """Forward products that any one row may take part in."""
+    fewest_rows: int
+    """Distinct rows that a gradient must be about."""
+    most_gradients: int
+    """Gradients about any one column."""
+    value_bits: int = OPENED_BITS
+    """Bits of full scale that a forward product opens; the rest is the helper's noise."""
+    gradient_bits: int = OPENED_BITS
+    """Bits of full scale that a gradient opens."""
+    gradient_bits_per_row: int = GRADIENT_BITS_PER_ROW
+
+    def at_most(self, rows: int | None = None) -> OpenedBits:
+        """Say how much may be opened of a block of ``rows`` rows; None: of however many."""
+        gradients = self.most_gradients
+        if rows is not None:
+            gradients = min(gradients, rows * self.gradient_bits_per_row // self.gradient_bits)
+        return OpenedBits(self.most_passes, self.value_bits, gradients, self.gradient_bits)
 
 
 class Tally(Protocol):
@@ -38,8 +102,9 @@ class Tally(Protocol):
 
 @dataclass
 class _Span:
-    """Gradients about one run of columns: of all rows, and of single ones besides."""
+    """Gradients about one run of columns; their bits at all rows, and at single ones besides."""
 
+    gradients: int = 0
     everywhere: float = 0.0
     single: dict[int, float] = field(default_factory=dict)
 
@@ -61,12 +126,11 @@ class Openings:
         me: str,
         label_party: str,
         rows: int,
-        most_passes: int,
-        fewest_rows: int,
+        limits: Limits,
         tally: Tally | None = None,
     ) -> None:
         self._me, self._label_party = me, label_party
-        self._most_passes, self._fewest_rows = most_passes, fewest_rows
+        self._limits = limits
         self._passes = np.zeros(rows, np.int64)
         self._spans: dict[tuple[int, int], _Span] = {}
         self._tally = tally
@@ -92,20 +156,29 @@ class Openings:
             )
         if kind == "forward":
             self._add_forward(outputs, rows)
-            if self.forward > self._most_passes:
+            if self.forward > self._limits.most_passes:
                 raise PassesUsedUp(
                     f"{self._me}: {self._label_party} asked for forward pass {self.forward} over a "
-                    f"row; {self._most_passes} were agreed (max_passes), and nothing was opened"
+                    f"row; {self._limits.most_passes} were agreed (max_passes), and nothing was "
+                    "opened"
                 )
             head = [outputs]
         else:
             self._check_rows(len(self._passes) if rows is None else len(rows))
-            most = self._add_gradient(outputs, *columns, rows)
-            if most > MOST_GRADIENTS * (1 + 1e-9):
+            gradients, bits = self._add_gradient(outputs, *columns, rows)
+            most = self._limits.gradient_bits_per_row
+            if bits > most * (1 + 1e-9):
                 raise PassesUsedUp(
                     f"{self._me}: {self._label_party} asked for so many gradients over the same "
-                    "rows that their features would follow, and nothing was opened; use fewer "
-                    "steps or iterations, larger batches, or more rows"
+                    f"rows that they would open more than {most} bits of each feature of each "
+                    "row, and nothing was opened; use fewer steps or iterations, fewer "
+                    "gradient_bits, larger batches, or more rows"
+                )
+            if gradients > self._limits.most_gradients:
+                raise PassesUsedUp(
+                    f"{self._me}: {self._label_party} asked for gradient {gradients} about a "
+                    f"direction; {self._limits.most_gradients} were agreed, as many as its solver "
+                    "may take, and nothing was opened"
                 )
             head = [-outputs, *columns]
         if self._tally is not None:
@@ -113,25 +186,32 @@ class Openings:
             self._tally.add(np.concatenate((head, which)).astype(np.int64))
 
     def _check_rows(self, count: int) -> None:
-        if count < self._fewest_rows:
+        if count < self._limits.fewest_rows:
             raise SecrecyError(
-                f"{self._me}: {self._label_party} asked for a gradient over {count} rows; fewer "
-                f"than {self._fewest_rows} would show single features, and nothing was opened"
+                f"{self._me}: {self._label_party} asked for a gradient over {count} rows; "
+                f"fewer than {self._limits.fewest_rows} would show single features, and nothing "
+                "was opened"
             )
 
     def _add_forward(self, outputs: int, rows: Array | None) -> None:
         self._passes[slice(None) if rows is None else rows] += outputs
 
-    def _add_gradient(self, outputs: int, first: int, last: int, rows: Array | None) -> float:
-        """Count a gradient; return the largest count of its rows over all spans that overlap."""
+    def _add_gradient(
+        self, outputs: int, first: int, last: int, rows: Array | None
+    ) -> tuple[int, float]:
+        """Count a gradient; return what all spans that overlap come to.
+
+        That is the number of gradients, and the largest count of bits of any of these rows.
+        """
         span = self._spans.setdefault((first, last), _Span())
+        span.gradients += outputs
+        bits = outputs * self._limits.gradient_bits
         if rows is None:
-            span.everywhere += outputs / len(self._passes)
+            span.everywhere += bits / len(self._passes)
         else:
             for row in rows.tolist():
-                span.single[row] = span.single.get(row, 0.0) + outputs / len(rows)
-        return sum(
-            other.of(rows)
-            for (start, stop), other in self._spans.items()
-            if start < last and first < stop
-        )
+                span.single[row] = span.single.get(row, 0.0) + bits / len(rows)
+        overlapping = [
+            other for (start, stop), other in self._spans.items() if start < last and first < stop
+        ]
+        return sum(one.gradients for one in overlapping), sum(one.of(rows) for one in overlapping)

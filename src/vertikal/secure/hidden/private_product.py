@@ -15,8 +15,8 @@ per row and per direction each way. In Z_10, with K = 1, M = 7, Y = 4, v = 3, x 
 M − Y = 3 and keeps G = 4; e = 4; z = 36 − 2 = 4; the answer is 16 + 4 = 0, and 0 + 12 + 2 = 4 is
 (1 + 7)·3.
 
-H adds noise to its answer, uniform and so small that `OPENED_BITS` of the ring's full scale remain,
-or fewer for forward products where that was agreed: a product says no more than that about M.
+H adds noise to its answer, uniform and so small that as many bits of the ring's full scale remain
+as were agreed for this kind of product: whatever v is, its entries say no more than that about M.
 
 Proof sketch. H receives e and z: uniform, since x is unknown to H, and u is. T receives nothing. A
 receives M − Y, uniform since Y is unknown to A, and the answer, which is (K + M) v − G v − u with
@@ -28,7 +28,7 @@ must not collude.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,15 +49,15 @@ Part: TypeAlias = Callable[[Array], Array] | None
 
 KINDS = {"forward": times, "adjoint": transposed}
 
-OPENED_BITS = 28
-"""Bits of full scale that A learns of a product, where nothing less was agreed."""
-
 AHEAD = 8
 """Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
 
 
 class PrivateProduct:
-    """One role's part in all products with one matrix; blocks of rows are added first."""
+    """One role's part in all products with one matrix; blocks of rows are added first.
+
+    ``opened_bits`` are the bits of full scale that A learns of each kind of product.
+    """
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class PrivateProduct:
         dealing: Dealing,
         shape: tuple[int, int],
         dtype: npt.DTypeLike,
-        forward_bits: int = OPENED_BITS,
+        opened_bits: Mapping[str, int],
     ) -> None:
-        self._bits = {"forward": forward_bits, "adjoint": OPENED_BITS}
+        self._bits = dict(opened_bits)
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
         self._dealing = dealing
