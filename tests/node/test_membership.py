@@ -10,7 +10,7 @@ from tests.node.alone import alone, kept, keys_of, proposal
 from tests.node.services import trio
 from tests.organisations import RULE, WITH_NOTARY, lay_out, write_job
 from tests.waiting import until
-from vertikal.errors import CertificateExpired, CertificateMismatch, InputError
+from vertikal.errors import CertificateExpired, CertificateMismatch, DiskFull, InputError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import APPROVE
 from vertikal.node.config.federation_changes import remove, rotate
@@ -288,3 +288,21 @@ def test_an_expired_certificate_is_not_pinned(root):
         with pytest.raises(CertificateExpired, match="certificate of 'shop' expired"):
             service.membership.take([change])
         assert service.home.federation.serial == 0
+
+
+def test_a_full_disk_keeps_no_link_by_an_old_key(root, monkeypatch):
+    """The change itself is written; where the log has no room, links go by it all the same."""
+    change, new = rotation(root)
+    with alone(root) as (service, _):
+        pinned = []
+        monkeypatch.setattr(service.links, "adopt", lambda file, keys: pinned.append(file))
+        with monkeypatch.context() as patched:
+            patched.setattr(service.home.log, "record", full)
+            with pytest.raises(DiskFull):
+                service.membership.take([change])
+        (file,) = pinned
+        assert file.member("shop").fingerprint == new.certificate.fingerprint
+
+
+def full(*_, **__):
+    raise DiskFull("the disk of the store is full")

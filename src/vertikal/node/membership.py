@@ -200,23 +200,28 @@ class Membership:
     ) -> None:
         old = self._home.federation
         self._home.adopt(new, identity)
+        try:
+            self._announce(old, new, change)
+        finally:
+            # Also where the disk is full: nobody may keep a link by a key that counts no more.
+            if new.serial > old.serial:
+                self._decisions.forget_refusals()
+                self._links.adopt(new, self._home.keys)
+
+    def _announce(self, old: FederationFile, new: FederationFile, change: SignedChange) -> None:
+        """Tell the owner, the log and the other parties, and stop the jobs of removed members."""
         holds = new.serial > old.serial
         event = "federation changed" if holds else "federation change proposed"
-        known = next(one for one in new.changes if one.digest == change.digest)
-        words = describe(known)
-        self._home.log.record(event, serial=new.serial, digest=change.digest, words=words)
+        words = describe(next(one for one in new.changes if one.digest == change.digest))
         self._say(f"{event} (serial {new.serial}): {words}")
         if not holds:
             self._say("`vertikal federation changes` shows it; `vertikal federation accept` signs")
-        removed = [name for name in old.names if name not in new.names]
-        self._stop_jobs(removed, new)
         # Removed members are told as well, before their links end.
         for name in old.names:
             if name != self._home.me:
                 self._tell(name)
-        if holds:
-            self._decisions.forget_refusals()
-            self._links.adopt(new, self._home.keys)
+        self._home.log.record(event, serial=new.serial, digest=change.digest, words=words)
+        self._stop_jobs([name for name in old.names if name not in new.names], new)
 
     def _stop_jobs(self, removed: Sequence[str], new: FederationFile) -> None:
         for record in self._book.all():
