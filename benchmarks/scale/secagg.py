@@ -42,7 +42,7 @@ def main() -> None:
     watched = watched[:, : options.items]
     users = [f"u{i:04d}" for i in range(len(watched))]
     ratings = dict(zip(users, watched, strict=True))
-    drops = {u: STAGES[i % 5] for i, u in enumerate(users[: len(users) // 10])}
+    drops = {u: STAGES[i % 6] for i, u in enumerate(users[: len(users) // 10])}
     run.figure("users, items", watched.shape)
     run.figure("share of the whole kernel", (watched.shape[1] / shape[1]) ** 2)
     rounds: list[ClientGram] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import numpy as np
 
 from tests.naive.phases import stream
@@ -33,3 +35,26 @@ def interpolate_at_zero(shares: Mapping[int, int], prime: int) -> int:
                 term = term * other * pow(other - x, -1, prime) % prime
         total += term
     return total % prime
+
+
+def circle_neighbours(
+    job: str, commitments: Mapping[str, bytes], coins: Mapping[str, bytes], degree: int
+) -> dict[str, set[str]]:
+    """Who is whose neighbour, written out from the coins that the committee has shown."""
+
+    def text(*words: str) -> bytes:
+        return b"".join(len(w.encode()).to_bytes(4, "big") + w.encode() for w in words)
+
+    def listed(by_name: Mapping[str, bytes]) -> bytes:
+        return msgspec.msgpack.encode([[name, by_name[name]] for name in sorted(by_name)])
+
+    digest = hashlib.sha256(text("coins", job) + listed(commitments)).digest()
+    seed = hashlib.sha256(digest + text("seed") + listed(coins)).digest()
+    circle = sorted(
+        commitments, key=lambda name: hashlib.sha256(seed + text("circle", name)).digest()
+    )
+    twice, half = circle * 3, degree // 2
+    return {
+        name: set(twice[len(circle) + i - half : len(circle) + i + half + 1]) - {name}
+        for i, name in enumerate(circle)
+    }

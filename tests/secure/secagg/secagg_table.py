@@ -12,6 +12,7 @@ from vertikal.secure.secagg import client, server
 from vertikal.secure.secagg.client_keys import SigningKey
 from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody
 from vertikal.secure.secagg.rounds import (
+    CoinCommitments,
     Confirmations,
     EncryptedShares,
     Revealed,
@@ -51,9 +52,9 @@ class Seats:
     ) -> Seats:
         names = tuple(names)
         signing_keys = {name: SigningKey.fresh() for name in names}
-        graph = Neighbours("job", names, plan or everybody(len(names)))
         public = {name: key.public for name, key in signing_keys.items()}
-        terms = Terms("job", graph, public, Ring(bits), length)
+        chosen = plan or everybody(len(names))
+        terms = Terms("job", names, chosen, public, Ring(bits), length)
         generator = np.random.default_rng(len(names))
         values = {
             name: generator.integers(0, 2**bits, length, dtype=f"uint{bits}") for name in names
@@ -61,10 +62,19 @@ class Seats:
         states = {name: client.ClientState(name, terms, signing_keys[name]) for name in names}
         return cls(terms, signing_keys, server.ServerState(terms), states, values)
 
-    def advertised(self, gone: Iterable[str] = ()) -> dict[str, Roster]:
+    def committed(self, gone: Iterable[str] = ()) -> CoinCommitments:
         there = [name for name in self.clients if name not in set(gone)]
         said = {name: client.advertise(self.clients[name]) for name in there}
         return server.collect_keys(self.centre, said)
+
+    def opened(self, told: CoinCommitments, gone: Iterable[str] = ()) -> dict[str, Roster]:
+        there = [name for name in told.commitments if name not in set(gone)]
+        said = {name: client.open_coin(self.clients[name], told) for name in there}
+        return server.collect_openings(self.centre, said)
+
+    def advertised(self, gone: Iterable[str] = ()) -> dict[str, Roster]:
+        """Round 1 and the coins."""
+        return self.opened(self.committed(gone))
 
     def shared(
         self, rosters: dict[str, Roster], gone: Iterable[str] = ()

@@ -49,7 +49,7 @@ def test_stage_2_each_neighbour_can_open_its_share_and_only_its_own(seats):
         reader = seats.clients[name]
         key = reader.cipher_key.with_peer(ada.cipher_key.public, "job")
         pair = decrypt(key, "ada", name, encrypted[name])
-        number = seats.terms.graph.numbers[name]
+        number = seats.terms.numbers[name]
         pads[number] = int.from_bytes(pair[:SHARE_BYTES], "big")
         selves[number] = int.from_bytes(pair[SHARE_BYTES:], "big")
         other = next(n for n in encrypted if n != name)
@@ -89,9 +89,10 @@ def test_stage_4_one_share_about_each_client_and_never_both(seats):
             assert not state.held
 
 
-@pytest.mark.parametrize("stage", range(5))
+@pytest.mark.parametrize("stage", range(6))
 def test_no_round_is_answered_twice(seats, stage):
-    rosters = seats.advertised()
+    commitments = seats.committed()
+    rosters = seats.opened(commitments)
     inboxes = seats.shared(rosters)
     told = seats.masked(inboxes)
     codes = seats.confirmed(told)
@@ -99,6 +100,7 @@ def test_no_round_is_answered_twice(seats, stage):
     ada = seats.clients["ada"]
     again = [
         lambda: client.advertise(ada),
+        lambda: client.open_coin(ada, commitments),
         lambda: client.share(ada, rosters["ada"]),
         lambda: client.mask(ada, inboxes["ada"], seats.values["ada"]),
         # The attack on double masking: the same client, now called a drop-out.
@@ -107,6 +109,13 @@ def test_no_round_is_answered_twice(seats, stage):
     ]
     with pytest.raises(SecrecyError, match="out of order, 'nothing' comes next"):
         again[stage]()
+
+
+def test_nobody_confirms_before_the_coins_are_shown(seats):
+    ada = seats.clients["ada"]
+    ada.done = 4
+    with pytest.raises(SecrecyError, match="ada: the coins that draw the neighbours are not known"):
+        client.confirm(ada, Survivors(list(NAMES)))
 
 
 def test_rounds_come_in_order(seats):
@@ -119,7 +128,7 @@ def test_forged_keys_are_refused(seats):
     first, *rest = roster.advertisements
     forged = msgspec.structs.replace(first, pad_key=ExchangeKey(bytes(31), "pads").public)
     with pytest.raises(SecrecyError, match=f"keys of {first.client} are not signed"):
-        client.share(seats.clients["ada"], Roster([forged, *rest]))
+        client.share(seats.clients["ada"], Roster([forged, *rest], {}))
 
 
 def test_keys_of_another_job_are_refused(seats):
@@ -128,43 +137,46 @@ def test_keys_of_another_job_are_refused(seats):
     said = [client.advertise(s) for n, s in other.clients.items() if n != "ada"]
     seats.advertised()
     with pytest.raises(SecrecyError, match="not signed"):
-        client.share(seats.clients["ada"], Roster(said))
+        client.share(seats.clients["ada"], Roster(said, {}))
 
 
 def test_repeated_keys_and_names_are_refused(seats):
     roster = seats.advertised()["ada"]
-    twice = Roster([*roster.advertisements, roster.advertisements[0]])
+    twice = Roster([*roster.advertisements, roster.advertisements[0]], {})
     with pytest.raises(SecrecyError, match="advertised twice"):
         client.share(seats.clients["ada"], twice)
     fresh = Seats.take()
     # Bob signs Ada's own key: it is his signature, but not his key.
     fresh.clients["bob"].cipher_key = fresh.clients["ada"].cipher_key
     said = [client.advertise(s) for s in fresh.clients.values()][1:]
-    fresh.clients["ada"].done = 1
+    fresh.clients["ada"].done = 2
     with pytest.raises(SecrecyError, match="public key was advertised twice"):
-        client.share(fresh.clients["ada"], Roster(said))
+        client.share(fresh.clients["ada"], Roster(said, {}))
 
 
 def test_strangers_are_refused(seats):
     roster = seats.advertised()["ada"]
     nobody = msgspec.structs.replace(roster.advertisements[0], client="zoe")
     with pytest.raises(SecrecyError, match="zoe is not a client"):
-        client.share(seats.clients["ada"], Roster([nobody]))
+        client.share(seats.clients["ada"], Roster([nobody], {}))
 
 
 def test_who_is_no_neighbour_is_refused():
     names = tuple(f"c{i}" for i in range(12))
     seats = Seats.take(names, plan=NeighbourPlan(12, 4, 4))
     rosters = seats.advertised()
-    neighbours = seats.terms.graph.of("c0")
+    neighbours = seats.centre.graph.of("c0")
     far = next(n for n in names[1:] if n not in neighbours)
     said = seats.centre.advertised[far]
+    roster = msgspec.structs.replace(
+        rosters["c0"], advertisements=[*rosters["c0"].advertisements, said]
+    )
     with pytest.raises(SecrecyError, match=f"{far} is no neighbour"):
-        client.share(seats.clients["c0"], Roster([*rosters["c0"].advertisements, said]))
+        client.share(seats.clients["c0"], roster)
 
 
 def test_too_few_neighbours_are_refused_before_anything_is_shared(seats):
-    roster = Roster(seats.advertised()["ada"].advertisements[:2])
+    roster = Roster(seats.advertised()["ada"].advertisements[:2], {})
     with pytest.raises(ThresholdMissed, match="ada: share keys: 3 of the holders"):
         client.share(seats.clients["ada"], roster)
 
@@ -238,7 +250,7 @@ def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
     seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
-    circle = circle_of(seats.terms.graph)
+    circle = circle_of(seats.centre.graph)
     name = circle[3]
     client.mask(seats.clients[name], inboxes[name], seats.values[name])
     # Two runs of two neighbours are gone: the rest falls into two groups.
@@ -260,7 +272,7 @@ def test_a_server_that_tells_two_stories_opens_nothing(seats):
         with pytest.raises(SecrecyError, match="told clients different things"):
             client.unmask(seats.clients[name], Confirmations(codes))
         alone = [p for p in (first if name in first else second) if p != name]
-        seats.clients[name].done = 4
+        seats.clients[name].done = 5
         with pytest.raises(ThresholdMissed, match="unmask"):
             client.unmask(
                 seats.clients[name], Confirmations({p: said[p].codes[name] for p in alone})

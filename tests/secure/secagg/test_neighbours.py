@@ -31,16 +31,16 @@ def components(graph: Neighbours, remaining: set[str]) -> int:
 
 @pytest.mark.parametrize("degree", [2, 6, 19])
 def test_the_graph_is_regular_and_mutual(degree):
-    graph = Neighbours("job", names(20), NeighbourPlan(20, degree, degree // 2 + 2))
+    graph = Neighbours(b"seed", names(20), NeighbourPlan(20, degree, degree // 2 + 2))
     for name in graph.clients:
         assert len(set(graph.of(name))) == degree
         assert name not in graph.of(name)
         assert all(name in graph.of(peer) for peer in graph.of(name))
 
 
-def test_the_circle_depends_on_the_job_and_on_nothing_else():
-    first, again = (Neighbours("job", names(30), NeighbourPlan(30, 4, 4)) for _ in range(2))
-    other = Neighbours("another", names(30), NeighbourPlan(30, 4, 4))
+def test_the_circle_depends_on_the_seed_and_on_nothing_else():
+    first, again = (Neighbours(b"seed", names(30), NeighbourPlan(30, 4, 4)) for _ in range(2))
+    other = Neighbours(b"another", names(30), NeighbourPlan(30, 4, 4))
     assert [first.of(n) for n in names(30)] == [again.of(n) for n in names(30)]
     assert [first.of(n) for n in names(30)] != [other.of(n) for n in names(30)]
 
@@ -49,7 +49,7 @@ def test_the_circle_depends_on_the_job_and_on_nothing_else():
 @given(st.integers(5, 24), st.integers(1, 4), st.data())
 def test_connected_is_what_walking_finds(count, half, data):
     degree = min(2 * half, (count - 2) // 2 * 2)
-    graph = Neighbours("job", names(count), NeighbourPlan(count, degree, degree // 2 + 2))
+    graph = Neighbours(b"seed", names(count), NeighbourPlan(count, degree, degree // 2 + 2))
     remaining = set(data.draw(st.lists(st.sampled_from(names(count)), min_size=1, unique=True)))
     assert graph.connected(remaining) == (components(graph, remaining) == 1)
 
@@ -60,7 +60,7 @@ def test_a_plan_is_smaller_than_everybody_and_holds_in_draws(count):
     assert chosen.degree < count - 1
     assert not chosen.complete
     generator = np.random.default_rng(0)
-    graph = Neighbours("job", names(count), chosen)
+    graph = Neighbours(b"seed", names(count), chosen)
     neighbours = {name: set(graph.of(name)) for name in graph.clients}
     for _ in range(20):
         shuffled = generator.permutation(graph.clients)
@@ -101,8 +101,8 @@ def test_few_clients_are_everybody():
         (lambda: plan_neighbours(10, corrupt=-0.1), "corrupt"),
         (lambda: plan_neighbours(10, corrupt=0.5, dropping=0.5), "corrupt"),
         (lambda: plan_neighbours(10, corrupt=0.1, dropping=-1.0), "dropping"),
-        (lambda: Neighbours("job", ("a", "a"), everybody(2)), "clients"),
-        (lambda: Neighbours("job", ("a", "b"), everybody(3)), "plan"),
+        (lambda: Neighbours(b"seed", ("a", "a"), everybody(2)), "clients"),
+        (lambda: Neighbours(b"seed", ("a", "b"), everybody(3)), "plan"),
     ],
 )
 def test_bad_plans_are_refused(build, parameter):

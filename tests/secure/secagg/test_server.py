@@ -61,6 +61,12 @@ def test_incomplete_shares_are_refused(seats):
         server.deliver_shares(seats.centre, {**encrypted, "ada": some})
 
 
+def test_nothing_is_passed_on_before_the_coins_are_shown(seats):
+    seats.committed()
+    with pytest.raises(SecrecyError, match="coins that draw the neighbours are not known"):
+        server.deliver_shares(seats.centre, {})
+
+
 def test_a_vector_comes_once_and_in_time(seats):
     inboxes = seats.shared(seats.advertised(), gone=["fay"])
     vector = client.mask(seats.clients["ada"], inboxes["ada"], seats.values["ada"])
@@ -73,18 +79,22 @@ def test_a_vector_comes_once_and_in_time(seats):
         server.add_masked(seats.centre, "fay", vector)
 
 
-@pytest.mark.parametrize("stage", range(5))
+@pytest.mark.parametrize("stage", range(6))
 def test_below_the_threshold_each_round_refuses(seats, stage):
     """Six clients, five needed: two drop-outs are one too many, at whichever stage."""
-    gone = [("ada", "bob") if stage == s else () for s in range(5)]
+    gone = [("ada", "bob") if stage == s else () for s in range(6)]
     with pytest.raises(ThresholdMissed, match="4 of 6 clients are there, at least 5 must be"):
         server.unmask(
             seats.centre,
             seats.revealed(
                 seats.confirmed(
-                    seats.masked(seats.shared(seats.advertised(gone[0]), gone[1]), gone[2]), gone[3]
+                    seats.masked(
+                        seats.shared(seats.opened(seats.committed(gone[0]), gone[1]), gone[2]),
+                        gone[3],
+                    ),
+                    gone[4],
                 ),
-                gone[4],
+                gone[5],
             ),
         )
 
@@ -93,7 +103,7 @@ def test_survivors_in_separate_groups_are_refused():
     names = tuple(f"c{i}" for i in range(16))
     seats = Seats.take(names, plan=NeighbourPlan(16, 4, 4))
     inboxes = seats.shared(seats.advertised())
-    circle = circle_of(seats.terms.graph)
+    circle = circle_of(seats.centre.graph)
     gone = [circle[i] for i in (0, 1, 8, 9)]
     with pytest.raises(ThresholdMissed, match="server: masked input: the 12 survivors fall into"):
         seats.masked(inboxes, gone)
@@ -105,7 +115,7 @@ def test_too_few_shares_about_one_client_are_refused():
     codes = seats.confirmed(seats.up_to_survivors())
     name = names[0]
     # Two of its four neighbours answer no more: with its own share that makes three, not four.
-    answers = seats.revealed(codes, gone=seats.terms.graph.of(name)[:2])
+    answers = seats.revealed(codes, gone=seats.centre.graph.of(name)[:2])
     with pytest.raises(ThresholdMissed, match="shares of the self-mask of c"):
         server.unmask(seats.centre, answers)
 
@@ -135,7 +145,7 @@ def test_a_share_of_the_right_form_that_does_not_fit_is_refused(seats):
 def test_shares_of_another_secret_are_refused(seats, kind, whose, what):
     """All holders agree on another secret: it opens, and is not what the client committed to."""
     answers = seats.up_to_answers(gone=["cyd"])
-    numbers = seats.terms.graph.numbers
+    numbers = seats.terms.numbers
     shares = shamir.split(bytes(31), numbers.values(), seats.terms.threshold)
     for name, answer in answers.items():
         getattr(answer, kind)[whose] = shares[numbers[name]].to_bytes(32, "big")

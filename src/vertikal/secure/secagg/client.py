@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +19,26 @@ from vertikal.errors import InputError, SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import add_streams, derive_key
 from vertikal.secure.secagg import shamir
 from vertikal.secure.secagg.client_keys import ExchangeKey, SigningKey, decrypt, encrypt, is_signed
+from vertikal.secure.secagg.coins import (
+    COIN_BYTES,
+    coin_commitment,
+    digest_of_commitments,
+    seed_of,
+)
+from vertikal.secure.secagg.neighbours import Neighbours
 from vertikal.secure.secagg.rounds import (
+    ADVERTISE,
+    CONFIRM,
+    MASK,
+    OPEN_COINS,
+    SHARE,
     STAGES,
+    UNMASK,
     Advertisement,
+    CoinCommitments,
     Confirmations,
     EncryptedShares,
+    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -47,6 +63,10 @@ class ClientState:
     )
     pad_secret: bytes = field(default_factory=lambda: os.urandom(SECRET_BYTES), repr=False)
     self_secret: bytes = field(default_factory=lambda: os.urandom(SECRET_BYTES), repr=False)
+    coin: bytes = field(default_factory=lambda: os.urandom(COIN_BYTES), repr=False)
+    coins_digest: bytes = b""  # of all commitments to coins
+    committee: dict[str, bytes] = field(default_factory=dict)  # commitments of who shows its coin
+    graph: Neighbours | None = field(default=None, repr=False)  # once the coins are shown
     roster: dict[str, Advertisement] = field(default_factory=dict)
     pair_keys: dict[str, bytes] = field(default_factory=dict, repr=False)
     held: dict[str, bytes] = field(default_factory=dict, repr=False)  # shares, by whose they are
@@ -55,18 +75,50 @@ class ClientState:
 
 
 def advertise(state: ClientState) -> Advertisement:
-    """Round 1: two public keys and the commitment to the self-mask, signed."""
-    _enter(state, 0)
-    keys = state.cipher_key.public, pad_key(state.pad_secret).public, commitment(state.self_secret)
-    unsigned = Advertisement(state.name, *keys, b"")
+    """Round 1: two public keys and the commitments to self-mask and coin, signed."""
+    _enter(state, ADVERTISE)
+    keys = state.cipher_key.public, pad_key(state.pad_secret).public
+    digests = commitment(state.self_secret), coin_commitment(state.name, state.coin)
+    unsigned = Advertisement(state.name, *keys, *digests, b"")
     signature = state.signing_key.sign(*state.terms.signed_parts(unsigned))
-    return Advertisement(state.name, *keys, signature)
+    return Advertisement(state.name, *keys, *digests, signature)
+
+
+def open_coin(state: ClientState, told: CoinCommitments) -> Opening:
+    """Coins: show the own one if the commitments of all choose this client, and sign both.
+
+    From here on all coins are fixed: this client shows its own once, for these commitments.
+    """
+    _enter(state, OPEN_COINS)
+    terms, commitments = state.terms, told.commitments
+    strangers = commitments.keys() - terms.numbers.keys()
+    if strangers or commitments.get(state.name) != coin_commitment(state.name, state.coin):
+        raise SecrecyError(
+            f"{state.name}: {OPEN_COINS}: the commitments must be those of clients, this one's own "
+            f"among them, got {sorted(strangers) or 'another one in its name'}"
+        )
+    if 2 * len(commitments) <= len(terms.clients) and not terms.plan.complete:
+        raise ThresholdMissed(
+            f"{state.name}: {OPEN_COINS}: {len(commitments)} of {len(terms.clients)} clients have "
+            "advertised, more than half must have; nothing is shown"
+        )
+    state.coins_digest = digest_of_commitments(terms.job, commitments)
+    members = terms.committee(state.coins_digest, commitments)
+    state.committee = {name: commitments[name] for name in members}
+    if state.name not in state.committee:
+        return Opening(b"", b"")
+    parts = terms.signed_coin(state.name, state.coins_digest, state.coin)
+    return Opening(state.coin, state.signing_key.sign(*parts))
 
 
 def share(state: ClientState, roster: Roster) -> EncryptedShares:
     """Round 2: check the neighbours' keys, then a share of both secrets for each, encrypted."""
-    _enter(state, 1)
-    terms, neighbours = state.terms, set(state.terms.graph.of(state.name))
+    _enter(state, SHARE)
+    terms = state.terms
+    check_openings(state.name, terms, state.coins_digest, state.committee, roster.openings)
+    coins = {name: opening.coin for name, opening in roster.openings.items()}
+    state.graph = terms.graph(seed_of(state.coins_digest, coins))
+    neighbours = set(state.graph.of(state.name))
     for said in roster.advertisements:
         check_advertisement(state.name, terms, said)
         if said.client not in neighbours:
@@ -79,7 +131,7 @@ def share(state: ClientState, roster: Roster) -> EncryptedShares:
     if len(own | set(keys)) != len(own) + len(keys):
         raise SecrecyError(f"{state.name}: a public key was advertised twice")
     _enough(state, len(state.roster) + 1)
-    numbers = terms.graph.numbers
+    numbers = terms.numbers
     holders = [numbers[name] for name in (state.name, *state.roster)]
     pads = shamir.split(state.pad_secret, holders, terms.threshold)
     selves = shamir.split(state.self_secret, holders, terms.threshold)
@@ -99,7 +151,7 @@ def mask(state: ClientState, inbox: EncryptedShares, values: Array) -> Array:
 
     Neighbours that vanished before get no pad. ``values`` stay as they are.
     """
-    _enter(state, 2)
+    _enter(state, MASK)
     terms = state.terms
     if values.dtype != terms.ring.dtype or values.shape != (terms.length,):
         raise InputError.of(
@@ -129,10 +181,11 @@ def mask(state: ClientState, inbox: EncryptedShares, values: Array) -> Array:
 
 def confirm(state: ClientState, told: Survivors) -> Confirmations:
     """Round 4, the check: tell each neighbour whom the server calls survivors, if that can be."""
-    _enter(state, 3)
+    _enter(state, CONFIRM)
+    graph = _graph(state)
     survivors = frozenset(told.clients)
-    strangers = survivors - set(state.terms.graph.numbers)
-    silent = (survivors & set(state.terms.graph.of(state.name))) - set(state.held)
+    strangers = survivors - set(state.terms.numbers)
+    silent = (survivors & set(graph.of(state.name))) - set(state.held)
     if strangers or silent or state.name not in survivors or len(survivors) != len(told.clients):
         raise SecrecyError(
             f"{state.name}: the announced survivors must be different clients that shared keys, "
@@ -140,9 +193,9 @@ def confirm(state: ClientState, told: Survivors) -> Confirmations:
         )
     near = survivors & set(state.held)
     _enough(state, len(near))
-    if not state.terms.graph.connected(survivors):
+    if not graph.connected(survivors):
         raise ThresholdMissed(
-            f"{state.name}: {STAGES[3]}: the {len(survivors)} survivors fall into separate groups, "
+            f"{state.name}: {CONFIRM}: the {len(survivors)} survivors fall into separate groups, "
             "whose sums would open one by one; run again with more neighbours or fewer drop-outs"
         )
     state.survivors = near
@@ -162,7 +215,7 @@ def unmask(state: ClientState, told: Confirmations) -> Revealed:
     Of a survivor the share of its self-mask, of anybody else the share of its pads' key: with both
     the server could take a client's vector out of its masks.
     """
-    _enter(state, 4)
+    _enter(state, UNMASK)
     confirmed = 1  # itself
     for name, code in told.codes.items():
         if name not in state.pair_keys or name not in state.survivors:
@@ -187,13 +240,37 @@ def unmask(state: ClientState, told: Confirmations) -> Revealed:
 def check_advertisement(reader: str, terms: Terms, said: Advertisement) -> None:
     """Refuse keys that the client's identity has not signed for this job."""
     known = terms.signing_keys.get(said.client)
-    if known is None or said.client not in terms.graph.numbers:
+    if known is None or said.client not in terms.numbers:
         raise SecrecyError(f"{reader}: {said.client} is not a client of this aggregation")
     if not is_signed(known, said.signature, *terms.signed_parts(said)):
         raise SecrecyError(
             f"{reader}: the keys of {said.client} are not signed by {said.client}; forged or "
             "meant for another job"
         )
+
+
+def check_openings(
+    reader: str,
+    terms: Terms,
+    digest: bytes,
+    committee: Mapping[str, bytes],
+    openings: Mapping[str, Opening],
+) -> None:
+    """Refuse coins that are not those of the whole committee, for the commitments in ``digest``."""
+    missing = sorted(set(committee) ^ set(openings))
+    if missing:
+        raise SecrecyError(
+            f"{reader}: {OPEN_COINS}: the {len(committee)} members of the committee must show "
+            f"their coins and nobody else, got another answer of {missing[:5]}; begin anew"
+        )
+    for name, opening in openings.items():
+        fits = coin_commitment(name, opening.coin) == committee[name]
+        parts = terms.signed_coin(name, digest, opening.coin)
+        if not fits or not is_signed(terms.signing_keys[name], opening.signature, *parts):
+            raise SecrecyError(
+                f"{reader}: {OPEN_COINS}: the coin of {name} is not the one it committed to, or "
+                f"{name} was told of other commitments; nothing is shared"
+            )
 
 
 def confirmation(pair_key: bytes, sender: str, digest: bytes) -> bytes:
@@ -220,12 +297,18 @@ def _share_bytes(value: int) -> bytes:
     return value.to_bytes(SHARE_BYTES, "big")
 
 
-def _enter(state: ClientState, stage: int) -> None:
+def _graph(state: ClientState) -> Neighbours:
+    if state.graph is None:
+        raise SecrecyError(f"{state.name}: the coins that draw the neighbours are not known")
+    return state.graph
+
+
+def _enter(state: ClientState, stage: str) -> None:
     """Rounds come once and in order: no question is answered twice."""
-    if state.done != stage:
+    if state.done != STAGES.index(stage):
         expected = STAGES[state.done] if state.done < len(STAGES) else "nothing"
         raise SecrecyError(
-            f"{state.name}: {STAGES[stage]!r} is out of order, {expected!r} comes next; a client "
+            f"{state.name}: {stage!r} is out of order, {expected!r} comes next; a client "
             "answers each round once"
         )
     state.done += 1

@@ -19,13 +19,21 @@ from vertikal.errors import InputError
 from vertikal.ring.integers import Ring
 from vertikal.secure.secagg import client, server
 from vertikal.secure.secagg.client_keys import SigningKey
-from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody
+from vertikal.secure.secagg.neighbours import NeighbourPlan, everybody
 from vertikal.secure.secagg.rounds import (
+    ADVERTISE,
+    CONFIRM,
+    MASK,
+    OPEN_COINS,
     SERVER,
+    SHARE,
     STAGES,
+    UNMASK,
     Advertisement,
+    CoinCommitments,
     Confirmations,
     EncryptedShares,
+    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -86,14 +94,10 @@ def aggregate(
     wrong = [who for who, stage in drops.items() if stage not in STAGES or who not in clients]
     if wrong:
         raise InputError.of("drops", f"clients and one of {list(STAGES)}", wrong)
+    chosen = plan or everybody(len(clients))
     known = signing_keys or {name: SigningKey.fresh() for name in clients}
-    job = os.urandom(8).hex()
-    graph = Neighbours(job, tuple(clients), plan or everybody(len(clients)))
     public = {name: key.public for name, key in known.items()}
-    terms = Terms(job, graph, public, ring, length)
     post = Post(tape)
-    centre = server.ServerState(terms)
-    states = {name: client.ClientState(name, terms, known[name]) for name in clients}
 
     def present(names: Sequence[str], stage: str) -> list[str]:
         order = STAGES.index(stage)
@@ -111,24 +115,44 @@ def aggregate(
             name: decode(up(name, stage, act(name)), name, SERVER, stage, kind) for name in names
         }
 
-    there = present(clients, STAGES[0])
-    keys = asked(there, STAGES[0], Advertisement, lambda n: client.advertise(states[n]))
-    rosters = server.collect_keys(centre, keys)
+    def begin(names: Sequence[str]) -> tuple[server.ServerState, Any, dict[str, Opening]]:
+        """Advertise keys and open coins, under a name of its own."""
+        terms = Terms(os.urandom(8).hex(), tuple(clients), chosen, public, ring, length)
+        centre = server.ServerState(terms)
+        states = {name: client.ClientState(name, terms, known[name]) for name in names}
+        keys = asked(names, ADVERTISE, Advertisement, lambda n: client.advertise(states[n]))
+        fixed = server.collect_keys(centre, keys)
+        openings = asked(
+            present(names, OPEN_COINS),
+            OPEN_COINS,
+            Opening,
+            lambda n: client.open_coin(states[n], down(n, OPEN_COINS, fixed, CoinCommitments)),
+        )
+        return centre, states, openings
 
-    there = present(there, STAGES[1])
+    there = present(clients, ADVERTISE)
+    centre, states, openings = begin(there)
+    there = present(there, OPEN_COINS)
+    if server.withheld(centre, openings):
+        # One of the committee has vanished: the others begin anew, with fresh coins.
+        centre, states, openings = begin(there)
+    terms = centre.terms
+    rosters = server.collect_openings(centre, openings)
+
+    there = present(there, SHARE)
     shares = asked(
         there,
-        STAGES[1],
+        SHARE,
         EncryptedShares,
-        lambda n: client.share(states[n], down(n, STAGES[1], rosters[n], Roster)),
+        lambda n: client.share(states[n], down(n, SHARE, rosters[n], Roster)),
     )
     inboxes = server.deliver_shares(centre, shares)
 
-    there = present(there, STAGES[2])
+    there = present(there, MASK)
 
     def masked_input(name: str) -> None:
-        inbox = down(name, STAGES[2], inboxes[name], EncryptedShares)
-        raw = up(name, STAGES[2], client.mask(states[name], inbox, values(name)))
+        inbox = down(name, MASK, inboxes[name], EncryptedShares)
+        raw = up(name, MASK, client.mask(states[name], inbox, values(name)))
         server.add_masked(centre, name, decode_vector(raw, name, terms))
 
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
@@ -136,21 +160,21 @@ def aggregate(
             pass
     told = server.survivors(centre)
 
-    there = present(there, STAGES[3])
+    there = present(there, CONFIRM)
     confirmed = asked(
         there,
-        STAGES[3],
+        CONFIRM,
         Confirmations,
-        lambda n: client.confirm(states[n], down(n, STAGES[3], told, Survivors)),
+        lambda n: client.confirm(states[n], down(n, CONFIRM, told, Survivors)),
     )
     confirmations = server.collect_confirmations(centre, confirmed)
 
-    there = present(there, STAGES[4])
+    there = present(there, UNMASK)
     revealed = asked(
         there,
-        STAGES[4],
+        UNMASK,
         Revealed,
-        lambda n: client.unmask(states[n], down(n, STAGES[4], confirmations[n], Confirmations)),
+        lambda n: client.unmask(states[n], down(n, UNMASK, confirmations[n], Confirmations)),
     )
     total = server.unmask(centre, revealed)
     return Aggregate(total, tuple(told.clients), post.sent, post.received)

@@ -2,9 +2,10 @@
 
 With few clients each pair agrees on a pad. With many, Bell, Bonawitz, Gascón, Lepoint and Raykova
 (2020) let each client deal with k of them only. Clients are put on a circle in an order that a
-hash of the job's name and theirs decides, and each is joined to the k/2 next on either side (a
-Harary graph). `plan_neighbours` finds the smallest k for which, with n clients of which at most a
-share γ is corrupt and a share δ drops out,
+hash of a seed and their names decides, and each is joined to the k/2 next on either side (a Harary
+graph). The seed comes from coins that are committed to before any is shown (`coins`): who knew it
+could choose names that surround a victim. `plan_neighbours` finds the smallest k for which, with n
+clients of which at most a share γ is corrupt and a share δ drops out,
 
     no client has as many corrupt neighbours as the threshold        but with chance 2^-σ,
     the honest clients that stay hang together                       but with chance 2^-σ,
@@ -108,18 +109,17 @@ def _threshold(
 
 
 class Neighbours:
-    """The graph of one job, from public data only: whoever knows the clients can draw it."""
+    """The graph of one job: whoever knows the seed and the clients can draw it."""
 
-    def __init__(self, job: str, clients: tuple[str, ...], plan: NeighbourPlan) -> None:
+    def __init__(self, seed: bytes, clients: tuple[str, ...], plan: NeighbourPlan) -> None:
         if len(set(clients)) != len(clients):
             raise InputError.of("clients", "distinct names", list(clients))
         if plan.clients != len(clients):
             raise InputError.of("plan", f"for {len(clients)} clients", plan.clients)
         self.plan = plan
         self.clients = clients
-        self.numbers = {name: number for number, name in enumerate(clients, 1)}
         self._circle = sorted(
-            clients, key=lambda name: hashlib.sha256(encode_texts("circle", job, name)).digest()
+            clients, key=lambda name: hashlib.sha256(seed + encode_texts("circle", name)).digest()
         )
         self._places = {name: place for place, name in enumerate(self._circle)}
 

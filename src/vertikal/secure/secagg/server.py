@@ -17,13 +17,28 @@ import numpy.typing as npt
 from vertikal.errors import SecrecyError, ThresholdMissed
 from vertikal.secure.keys.prg import add_streams
 from vertikal.secure.secagg import shamir
-from vertikal.secure.secagg.client import check_advertisement, pad_key, pad_stream, self_stream
+from vertikal.secure.secagg.client import (
+    check_advertisement,
+    check_openings,
+    pad_key,
+    pad_stream,
+    self_stream,
+)
+from vertikal.secure.secagg.coins import digest_of_commitments, seed_of
+from vertikal.secure.secagg.neighbours import Neighbours
 from vertikal.secure.secagg.rounds import (
+    ADVERTISE,
+    CONFIRM,
+    MASK,
+    OPEN_COINS,
     SERVER,
-    STAGES,
+    SHARE,
+    UNMASK,
     Advertisement,
+    CoinCommitments,
     Confirmations,
     EncryptedShares,
+    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -40,6 +55,9 @@ class ServerState:
 
     terms: Terms
     advertised: dict[str, Advertisement] = field(default_factory=dict)
+    coins_digest: bytes = b""  # of all commitments to coins
+    committee: dict[str, bytes] = field(default_factory=dict)  # commitments of who shows its coin
+    graph: Neighbours | None = field(default=None, repr=False)  # once the coins are shown
     shared: dict[str, EncryptedShares] = field(default_factory=dict, repr=False)
     total: Array | None = field(default=None, repr=False)
     delivered: set[str] = field(default_factory=set)
@@ -47,8 +65,8 @@ class ServerState:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
-def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> dict[str, Roster]:
-    """Round 1: check all keys, and tell each client its neighbours'."""
+def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> CoinCommitments:
+    """Round 1: check all keys, and tell everybody the commitments to coins."""
     for client, advertisement in said.items():
         if advertisement.client != client:
             raise SecrecyError(f"{SERVER}: {client} advertised keys as {advertisement.client}")
@@ -61,11 +79,31 @@ def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> dict[
             if any(keys.count(key) > 1 for key in (a.cipher_key, a.pad_key, a.commitment))
         )
         raise SecrecyError(f"{SERVER}: a key was advertised twice, by {repeated}")
-    _enough(state, STAGES[0], len(said))
+    _enough(state, ADVERTISE, len(said))
     state.advertised.update(said)
+    commitments = {client: a.coin_commitment for client, a in said.items()}
+    state.coins_digest = digest_of_commitments(state.terms.job, commitments)
+    members = state.terms.committee(state.coins_digest, commitments)
+    state.committee = {name: commitments[name] for name in members}
+    return CoinCommitments(commitments)
+
+
+def withheld(state: ServerState, openings: Mapping[str, Opening]) -> list[str]:
+    """List who of the committee has not shown its coin: the job has to begin anew without them."""
+    return sorted(set(state.committee) - set(openings))
+
+
+def collect_openings(state: ServerState, openings: Mapping[str, Opening]) -> dict[str, Roster]:
+    """Coins: check those of the committee, and tell each client these and its neighbours' keys."""
+    _enough(state, OPEN_COINS, len(openings))
+    shown = {name: openings[name] for name in state.committee if name in openings}
+    check_openings(SERVER, state.terms, state.coins_digest, state.committee, shown)
+    coins = {name: opening.coin for name, opening in shown.items()}
+    graph = state.graph = state.terms.graph(seed_of(state.coins_digest, coins))
+    said = state.advertised
     return {
-        client: Roster([said[peer] for peer in state.terms.graph.of(client) if peer in said])
-        for client in said
+        client: Roster([said[peer] for peer in graph.of(client) if peer in said], shown)
+        for client in openings
     }
 
 
@@ -73,22 +111,19 @@ def deliver_shares(
     state: ServerState, encrypted: Mapping[str, EncryptedShares]
 ) -> dict[str, EncryptedShares]:
     """Round 2: hand each client what its neighbours encrypted for it."""
+    graph = _graph(state)
     for client, shares in encrypted.items():
-        wanted = {p for p in state.terms.graph.of(client) if p in state.advertised}
+        wanted = {p for p in graph.of(client) if p in state.advertised}
         if client not in state.advertised or set(shares.encrypted) != wanted:
             raise SecrecyError(
                 f"{SERVER}: {client} must encrypt one share for each of its {len(wanted)} "
                 f"neighbours, got {len(shares.encrypted)}"
             )
-    _enough(state, STAGES[1], len(encrypted))
+    _enough(state, SHARE, len(encrypted))
     state.shared.update(encrypted)
     return {
         client: EncryptedShares(
-            {
-                p: encrypted[p].encrypted[client]
-                for p in state.terms.graph.of(client)
-                if p in encrypted
-            }
+            {p: encrypted[p].encrypted[client] for p in graph.of(client) if p in encrypted}
         )
         for client in encrypted
     }
@@ -111,10 +146,10 @@ def add_masked(state: ServerState, client: str, masked: Array) -> None:
 def survivors(state: ServerState) -> Survivors:
     """Round 4: whose vectors are in the sum; no further one is taken."""
     state.closed = True
-    _enough(state, STAGES[2], len(state.delivered))
-    if not state.terms.graph.connected(state.delivered):
+    _enough(state, MASK, len(state.delivered))
+    if not _graph(state).connected(state.delivered):
         raise ThresholdMissed(
-            f"{SERVER}: {STAGES[2]}: the {len(state.delivered)} survivors fall into separate "
+            f"{SERVER}: {MASK}: the {len(state.delivered)} survivors fall into separate "
             "groups; run again with more neighbours or fewer drop-outs"
         )
     return Survivors(sorted(state.delivered))
@@ -124,8 +159,8 @@ def collect_confirmations(
     state: ServerState, said: Mapping[str, Confirmations]
 ) -> dict[str, Confirmations]:
     """Round 4: pass on to each client its neighbours' codes."""
-    _enough(state, STAGES[3], len(said))
-    graph = state.terms.graph
+    _enough(state, CONFIRM, len(said))
+    graph = _graph(state)
     return {
         client: Confirmations(
             {p: said[p].codes[client] for p in graph.of(client) if client in _codes(said, p)}
@@ -140,9 +175,9 @@ def _codes(said: Mapping[str, Confirmations], client: str) -> Mapping[str, bytes
 
 def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
     """Round 4: take off the survivors' self-masks, and the pads of those who left after sharing."""
-    _enough(state, STAGES[4], len(revealed))
+    _enough(state, UNMASK, len(revealed))
     check_answers(state, revealed)
-    terms, graph = state.terms, state.terms.graph
+    terms, graph = state.terms, _graph(state)
     masks = {name: answer.self_masks for name, answer in revealed.items()}
     pads = {name: answer.pad_keys for name, answer in revealed.items()}
     streams: list[tuple[bytes, int]] = []
@@ -186,17 +221,17 @@ def _shares_of(
     state: ServerState, client: str, given: Mapping[str, Mapping[str, bytes]]
 ) -> dict[str, bytes]:
     """Collect the shares of this client's secret from its holders; nobody else can know one."""
-    holders = (client, *state.terms.graph.of(client))
+    holders = (client, *_graph(state).of(client))
     return {p: given[p][client] for p in holders if client in given.get(p, {})}
 
 
 def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes]) -> bytes:
     if len(shares) < state.terms.threshold:
         raise ThresholdMissed(
-            f"{SERVER}: {STAGES[4]}: {len(shares)} shares of the {what} of {client} came, at least "
+            f"{SERVER}: {UNMASK}: {len(shares)} shares of the {what} of {client} came, at least "
             f"{state.terms.threshold} are needed; nothing is opened"
         )
-    numbers = state.terms.graph.numbers
+    numbers = state.terms.numbers
     points = {numbers[p]: int.from_bytes(value, "big") for p, value in sorted(shares.items())}
     try:
         return shamir.join(points, state.terms.threshold)
@@ -206,15 +241,21 @@ def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes
 
 def _misfit(client: str, what: str, shares: Mapping[str, bytes]) -> SecrecyError:
     return SecrecyError(
-        f"{SERVER}: {STAGES[4]}: the shares of the {what} of {client} do not fit; one of "
+        f"{SERVER}: {UNMASK}: the shares of the {what} of {client} do not fit; one of "
         f"{sorted(shares)} gave a wrong one, and nothing is opened"
     )
+
+
+def _graph(state: ServerState) -> Neighbours:
+    if state.graph is None:
+        raise SecrecyError(f"{SERVER}: the coins that draw the neighbours are not known")
+    return state.graph
 
 
 def _enough(state: ServerState, stage: str, count: int) -> None:
     """With fewer clients than a secret has holders no round can end well."""
     if count < state.terms.threshold:
         raise ThresholdMissed(
-            f"{SERVER}: {stage}: {count} of {len(state.terms.graph.clients)} clients are there, at "
+            f"{SERVER}: {stage}: {count} of {len(state.terms.clients)} clients are there, at "
             f"least {state.terms.threshold} must be; nothing is opened"
         )
