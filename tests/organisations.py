@@ -71,7 +71,7 @@ RULE = """
 [[policy.standing]]
 who = ["lender"]
 algorithms = ["fdskl", "avfkam", "admm"]
-disclosures = ["open", "values", "sealed"]
+disclosures = ["open", "values", "sealed", "rounds", "private"]
 per_day = 100
 """
 
@@ -80,7 +80,7 @@ def lay_out(
     root: Path,
     rows: int = 240,
     policy: str | Mapping[str, str] = "",
-    disclosures: Sequence[str] = ("open", "values"),
+    disclosures: Sequence[str] = ("open", "values", "rounds", "private"),
     listening: Sequence[str] = ("lender",),
     names: Sequence[str] = NAMES,
     labelled: Sequence[str] = ("lender",),

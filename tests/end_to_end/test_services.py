@@ -166,7 +166,9 @@ def expected(tmp_path_factory):
 
 def lay_out_for(root, kind):
     rows = 9000 if kind in ("open", "avfkam") else 240
-    lay_out(root, rows, RULE, ("open", "values", "sealed"), names=names_of(kind))
+    lay_out(
+        root, rows, RULE, ("open", "values", "sealed", "rounds", "private"), names=names_of(kind)
+    )
 
 
 @pytest.mark.slow

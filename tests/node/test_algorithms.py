@@ -81,7 +81,7 @@ LOG_ODDS = {name for name in JOBS if "sealed" not in name}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     root = tmp_path_factory.mktemp("algorithms")
-    everything = ("open", "values", "sealed")
+    everything = ("open", "values", "sealed", "rounds", "private")
     many = "predictions_per_day = 100000\n" + RULE
     policy = {"lender": HTTP, "bank": many, "shop": many}
     lay_out(root, ROWS, policy, everything, labelled=("lender", "bank"))

@@ -56,6 +56,18 @@ class ModelShard(Protocol):
     def columns(self) -> tuple[str, ...]: ...
 
 
+LEVELS: Mapping[str, str] = {
+    "open": "label parties see the summed features of every training row",
+    "values": "nobody sees a feature; the label party sees predictions of the training rows, as "
+    "often and as precisely as the policy allows",
+    "sealed": "nothing but predictions is opened",
+    "rounds": "the label party sees the joint prediction of every training row in every round, "
+    "exactly; over the rounds these tell the others' columns",
+    "private": "the label party sees joint predictions of every training row under noise, within "
+    "the privacy budget of each party",
+}
+"""Levels of disclosure by name, which a policy allows or not, and what each shows."""
+
 SettingsT = TypeVar("SettingsT", bound=JobSettings)
 ShardT = TypeVar("ShardT", bound=ModelShard)
 
@@ -76,7 +88,7 @@ class Exposure:
     """Numbers by which a party's policy bounds what a job shows of its rows."""
 
     level: str
-    """Level of disclosure: "open", "values" or "sealed"."""
+    """Level of disclosure, one of `LEVELS`."""
     components: int = 0
     """Random directions or landmarks per row."""
     opened: tuple[OpenedValues, ...] = ()

@@ -23,6 +23,11 @@ from tests.organisations import lay_out, write_job
             'kernel = { name = "gaussian", n_components = 8 }',
             "Settings: scale = standard, kernel = gaussian (n_components = 8)",
         ),
+        (
+            "admm",
+            "",
+            "level 'rounds': the label party sees the joint prediction of every training row",
+        ),
         ("admm", "", "lender gets the joint prediction of each row, with two parties the other's"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vertikal.errors import InputError
 from vertikal.node.approval.policy import objections, standing_rule
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
@@ -89,8 +90,29 @@ def test_private_jobs_want_columns_that_depend_on_their_own_row_only(monkeypatch
     found = objections(file, private)
     assert (found == []) is good
     assert all("looks at all rows, which differential privacy does not count" in w for w in found)
-    assert objections(file, proposal("admm")) == []
 
 
-def test_admm_opens_no_such_values():
-    assert objections(bank(), proposal("admm")) == []
+def test_admm_without_noise_is_a_level_that_must_be_named():
+    (found,) = objections(bank(), proposal("admm"))
+    assert found.startswith("policy of bank: disclosure 'rounds' (the label party sees the joint ")
+    assert found.endswith("is not allowed, only 'values', 'private'")
+    assert objections(bank(disclosures=["rounds"]), proposal("admm")) == []
+    assert standing_rule(bank(), proposal("admm"), ["balance"], 0) is None
+
+
+@pytest.mark.parametrize(("mechanism", "good"), [("row", True), ("paper", False)])
+def test_admm_with_privacy_is_allowed_by_default_where_it_protects(mechanism, good):
+    file = bank(privacy={"epsilon": 5.0, "delta": 1e-5})
+    private = proposal("admm", privacy={"epsilon": 1.0, "delta": 1e-5, "mechanism": mechanism})
+    assert (objections(file, private) == []) is good
+    assert objections(bank(), proposal("admm", privacy={"epsilon": 1.0, "delta": 1e-5}))
+
+
+@pytest.mark.parametrize(
+    "policy", [{"disclosures": ["round"]}, {"standing": [{**RULE, "disclosures": ["all"]}]}]
+)
+def test_levels_that_do_not_exist_are_refused(policy):
+    with pytest.raises(
+        InputError, match=r"^party file: policy\.(standing\.)?disclosures must be one"
+    ):
+        bank(**policy)

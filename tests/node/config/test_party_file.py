@@ -40,7 +40,7 @@ def test_what_is_not_said_is_careful(tmp_path):
     file = load(tmp_path, GOOD.replace('who = ["lender"]\n[[', "[["))
     policy = file.policy
     assert policy.who == ()
-    assert policy.disclosures == ("values",)
+    assert policy.disclosures == ("values", "private")
     assert (policy.unknown_ids, policy.differencing, policy.experiments) == (
         "reject",
         "refuse",

@@ -42,7 +42,7 @@ def _quick(monkeypatch, quick_beats):
 
 @pytest.fixture
 def world(tmp_path):
-    lay_out(tmp_path, 240, RULE, ("open", "values", "sealed"))
+    lay_out(tmp_path, 240, RULE, ("open", "values", "sealed", "rounds", "private"))
     write_job(tmp_path, directions=64, settings=VALUES)
     with trio(tmp_path) as three:
         yield three

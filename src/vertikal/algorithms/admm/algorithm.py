@@ -44,11 +44,12 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
         return sharing.predict(party, shard)
 
     def exposure(self, settings: AdmmSettings) -> Exposure:
+        private = settings.privacy
         return Exposure(
-            # As hidden phases do, it opens predictions of the training rows, round by round.
-            level="values",
+            # The paper's own mechanism promises privacy, and protects nothing.
+            level="private" if private and private.mechanism == "row" else "rounds",
             components=settings.kernel.n_components if settings.kernel else 0,
-            private=settings.privacy is not None,
+            private=private is not None,
         )
 
     def messages(self, settings: AdmmSettings) -> list[Disclosure]:

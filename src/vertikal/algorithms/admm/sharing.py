@@ -44,7 +44,8 @@ CONTRIBUTIONS = Disclosure(
     "contributions",
     "each party's part of the predictions of all rows, summed, in every round",
     "the leading label party learns the joint prediction of each training row in each round; with "
-    "two parties, the other party's own part",
+    "two parties, the other party's own part; without noise the rounds together span the others' "
+    "columns, and a column that is known of a few rows follows for all",
     masked=True,
 )
 PROGRESS = Disclosure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.node.approval.job_records import JobRecord
@@ -39,7 +40,8 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     if job.secret_seed is not None:
         lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
     lines += ["", f"Your columns ({me})", *_columns(home, record)]
-    lines += ["", "Who learns what"]
+    level = algorithm.exposure(job.algorithm_settings()).level
+    lines += ["", "Who learns what", f"  level {level!r}: {LEVELS[level]}"]
     lines += [f"  {one.what}: {one.learns}" for one in messages]
     lines += _ids(home, record)
     lines += ["", "What it costs, at most", *_cost(home, record)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vertikal.algorithms.algorithm import Exposure
+from vertikal.algorithms.algorithm import LEVELS, Exposure
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.proposals import Proposal
@@ -77,7 +77,8 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
         found.append(f"policy of {file.name}: algorithm {job.algorithm!r} is not allowed")
     if exposure.level not in policy.disclosures:
         found.append(
-            f"policy of {file.name}: disclosure {exposure.level!r} is not allowed, only "
+            f"policy of {file.name}: disclosure {exposure.level!r} "
+            f"({LEVELS[exposure.level]}) is not allowed, only "
             f"{', '.join(map(repr, policy.disclosures)) or 'none'}"
         )
     if exposure.components > policy.most_directions:

@@ -13,7 +13,7 @@
 
     [policy]
     who = ["lender"]                 # who may submit a job that uses my columns
-    disclosures = ["values"]         # "open" only if it is named here
+    disclosures = ["values"]         # "open" and "rounds" only if they are named here
     least_rows = 100
 
 Paths are relative to the party file. No job can use anything that the file does not offer. A file
@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import ALGORITHMS
 from vertikal.errors import InputError
 from vertikal.mesh.addresses import check_address
@@ -71,7 +72,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     who: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = msgspec.field(default_factory=lambda: tuple(ALGORITHMS))
-    disclosures: tuple[str, ...] = ("values",)
+    disclosures: tuple[str, ...] = ("values", "private")
+    """Levels of disclosure that jobs may have, of `LEVELS`."""
     least_rows: int = 100
     most_directions: int = 4096
     most_passes: int | None = None
@@ -144,7 +146,11 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         ):
             if number < least:
                 raise InputError.of(f"party file: {parameter}", f"{least} at least", number)
+        for level in policy.disclosures:
+            _one_of("policy.disclosures", level, tuple(LEVELS))
         for rule in policy.standing:
+            for level in rule.disclosures:
+                _one_of("policy.standing.disclosures", level, tuple(LEVELS))
             if not rule.who or not rule.algorithms or not rule.disclosures or rule.per_day < 1:
                 raise InputError(
                     "party file: a standing rule must name who, algorithms and disclosures, and "
