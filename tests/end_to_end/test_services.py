@@ -246,6 +246,7 @@ def _scored(parties, command):
     return "1 ok" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_process_that_may_write_no_more(parties):
     """A limit on the size of files, as of a quota: taken off, the job goes on by itself."""
     lay_out(parties.root, policy=RULE)
