@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import multiprocessing
 import socket
-import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +26,7 @@ from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.mesh import Mesh, local_meshes
 from vertikal.mesh.network import NetworkMesh
+from vertikal.mesh.party_threads import run_in_threads
 from vertikal.node.config.federation_file import FederationFile, entry_of
 from vertikal.party.party import Labels, Party, digest
 from vertikal.secure.keys.identity import Identity
@@ -109,18 +109,11 @@ def _serve(
 
 
 def run_threads(blocks: Any, y: Any, settings: FdsklSettings) -> Any:
-    meshes = local_meshes(NAMES)
-    results: dict[str, Any] = {}
-
-    def one(name: str, block: Any) -> None:
-        results[name] = train(meshes[name], block, y, settings)
-
-    threads = [threading.Thread(target=one, args=pair) for pair in zip(NAMES, blocks, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results[NAMES[0]]
+    held = dict(zip(NAMES, blocks, strict=True))
+    ended = run_in_threads(
+        local_meshes(NAMES), lambda mesh: train(mesh, held[mesh.me], y, settings)
+    )
+    return ended.results[NAMES[0]]
 
 
 def main() -> None:

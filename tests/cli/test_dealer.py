@@ -64,7 +64,11 @@ def test_prepare_says_what_it_made(folder):
             "table of notary must be named: only the dealer of hidden phases has none",
         ),
         (("rows = 150", 'table = "shop.csv"'), ("prepare",), "of this job has a table, so its"),
-        (("rows = 150", "rows = 1"), ("prepare",), "rows of notary must be a whole number from 2"),
+        (
+            ("rows = 150", "rows = 1"),
+            ("prepare",),
+            "notary]: rows must be a whole number from 2",
+        ),
         (("rows = 150", ""), ("prepare",), "rows of notary must be given: how many the others"),
         (
             ("rows = 150", 'rows = 150\ntable = "shop.csv"'),

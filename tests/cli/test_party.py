@@ -16,11 +16,11 @@ def test_words_that_nobody_reads_do_no_harm(monkeypatch):
     os.close(read)
     pipe = os.fdopen(write, "w")
     monkeypatch.setattr(sys, "stdout", pipe)
-    party._say("hello")
+    party.say("hello")
     monkeypatch.undo()
     with pytest.raises(BrokenPipeError):
         pipe.close()
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stdout", closed)
-    party._say("hello")
+    party.say("hello")

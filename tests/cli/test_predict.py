@@ -82,22 +82,22 @@ def test_where_scores_cannot_go_is_said_first(tmp_path, out, words):
 def test_a_later_batch_that_fails_loses_no_earlier_one(tmp_path, monkeypatch, kind):
     """What the first took of the rows of a day is spent."""
     ids, out = tmp_path / "ids.csv", tmp_path / f"scores.{kind}"
-    ids.write_text("id\n1\n2\n3\n4\n5\n")
+    wanted = [str(number) for number in range(25_000)]
+    ids.write_text("\n".join(["id", *wanted]))
 
     def ask(party, command, *, ids, **rest):
-        if "5" in ids:
-            raise InputError("2 rows asked for, 4 of 4 a day are used")
+        if wanted[-1] in ids:
+            raise InputError("5000 rows asked for, 20000 of 20000 a day are used")
         return [{"id": one, "status": "ok", "value": 0.5} for one in ids]
 
-    monkeypatch.setattr(predict, "_BATCH", 2)
     monkeypatch.setattr(predict, "ask_service", ask)
     done = CliRunner().invoke(main, ["predict", "credit", "--ids", str(ids), "-o", str(out)])
     assert done.exit_code == 1
     assert done.stderr.splitlines() == [
-        f"the first 4 of 5 ids written to scores.{kind}, 1 are missing",
-        "error: 2 rows asked for, 4 of 4 a day are used",
+        f"the first 20000 of 25000 ids written to scores.{kind}, 5000 are missing",
+        "error: 5000 rows asked for, 20000 of 20000 a day are used",
     ]
-    assert read_ids(out, "id") == ["1", "2", "3", "4"]
+    assert read_ids(out, "id") == wanted[:20_000]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

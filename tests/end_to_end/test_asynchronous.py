@@ -65,6 +65,7 @@ def stored(folder, name):
     return models_in(folder / "out", name).load("job", AVFKAM).shard
 
 
+@pytest.mark.slow
 def test_a_job_of_four_processes(folder):
     (folder / "job.toml").write_text(JOB.format(timeout=60, steps=60, more=""))
     done = subprocess.run(

@@ -186,6 +186,7 @@ def test_parties_by_hand_each_with_its_own_key_one_of_them_locked(folder):
     assert shards(folder, "out") == shards(folder, "local")
 
 
+@pytest.mark.slow
 def test_a_party_that_starts_last_and_one_that_was_frozen_change_nothing(folder):
     run_all(folder, "local")
     children = {"shop": start_party(folder, "shop"), "clinic": start_party(folder, "clinic")}

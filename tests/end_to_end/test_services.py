@@ -297,6 +297,7 @@ def _all_fit(parties, name):
     return not any(one["faults"] for one in ask(parties.root / name / "store", "peers"))
 
 
+@pytest.mark.slow
 def test_a_process_that_may_write_no_more(parties):
     """A limit on the size of files, as of a quota: taken off, the job goes on by itself."""
     lay_out(parties.root, policy=RULE)

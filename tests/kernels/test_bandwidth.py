@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 from vertikal.errors import InputError
-from vertikal.kernels import bandwidth
 from vertikal.kernels.bandwidth import PAIRS, pair_distances, sample_pairs, weighted_median
 from vertikal.kernels.spectral import KERNELS
 
@@ -70,9 +69,7 @@ def test_many_rows_give_a_public_sample_of_pairs():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("cells", [1, 10, 1 << 21])
-def test_distances_of_pairs(monkeypatch, form, cells):
-    monkeypatch.setattr(bandwidth, "_CELLS", cells)
+def test_distances_of_pairs(form):
     values, factor = np.random.default_rng(0).normal(size=(6, 3)), np.array([1.0, 0.5, 4.0])
     pairs = sample_pairs(6, 0)
     held = form(values)
@@ -80,6 +77,20 @@ def test_distances_of_pairs(monkeypatch, form, cells):
         found = pair_distances(KERNELS[name], lambda rows: held[rows], factor, pairs)
         expected = [(np.abs(values[i] - values[j]) * factor) ** power for i, j in pairs]
         np.testing.assert_allclose(found, np.sum(expected, axis=1))
+
+
+@pytest.mark.parametrize(("rows", "width"), [(70, 1500), (2, 3_000_000)])
+def test_wide_rows_are_read_few_at_a_time(rows, width):
+    """Row i has the value i in each column: two of them differ by as much in each."""
+    pairs, reads = sample_pairs(rows, 0), []
+
+    def read(numbers):
+        reads.append(len(numbers) * width)
+        return np.broadcast_to(numbers[:, None].astype(float), (len(numbers), width))
+
+    found = pair_distances(KERNELS["laplace"], read, np.full(width, 2.0), pairs)
+    np.testing.assert_allclose(found, 2.0 * width * np.abs(pairs[:, 0] - pairs[:, 1]))
+    assert max(reads) <= max(width, 2_100_000)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from tests.naive.phases import cosines, round_phases
 from vertikal.errors import RingError
-from vertikal.kernels import random_features
 from vertikal.kernels.phase_loops import CompiledLoops, NumpyLoops
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
@@ -54,12 +53,13 @@ def test_a_row_has_the_same_phases_alone_and_in_a_block(bits):
         np.testing.assert_array_equal(feature_map.local(X[rows]), whole[rows])
 
 
-def test_the_height_of_inner_tiles_does_not_matter(monkeypatch):
-    X = np.random.default_rng(1).normal(size=(100, 5))
-    *_, feature_map = make_map()
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+def test_many_wide_rows_are_worked_on_a_few_at_a_time(loops):
+    X = np.random.default_rng(1).normal(size=(50, 5))
+    *_, feature_map = make_map(width=1 << 15, loops=loops)
     whole = feature_map.local(X)
-    monkeypatch.setattr(random_features, "_TILE", 1)
-    np.testing.assert_array_equal(feature_map.local(X), whole)
+    for row in range(50):
+        np.testing.assert_array_equal(feature_map.local(X[[row]]), whole[[row]])
 
 
 def test_no_rows():

@@ -10,29 +10,20 @@ from scipy.integrate import quad
 
 from tests.naive.kernels import exact_kernel
 from tests.naive.phases import cosines
+from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier, Stochastic
-from vertikal.algorithms.kernel_machine.phases import PhasePass
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(25, 6))
 Y = np.arange(25) % 2
 
 
-def held_phases(monkeypatch, **settings):
+def held_phases(**settings):
     """Fit, and hand out the phases that each label party holds afterwards."""
-    caches = {}
-    gather = PhasePass.gather
-
-    def keep(self, rows, kept):
-        operator = gather(self, rows, kept)
-        if operator is not None:
-            caches[self._party.name] = operator.cached
-        return operator
-
-    monkeypatch.setattr(PhasePass, "gather", keep)
     given = {"parties": 3, "random_state": 0, "bandwidth": 2.0, "solver": Stochastic(n_steps=1)}
-    model = FDSKLClassifier(**given, **settings).fit(X, Y)
-    return model, caches
+    with watching() as views:
+        model = FDSKLClassifier(**given, **settings).fit(X, Y)
+    return model, {name: view.phases for name, view in views.items()}
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.4, 1.7])
@@ -56,8 +47,8 @@ def test_eq_2_the_gaussian_measure_gives_the_gaussian_kernel(distance):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern12", "matern32", "matern52"])
 @pytest.mark.parametrize("masking", ["pads", "trees"])
-def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(monkeypatch, kernel, masking):
-    model, caches = held_phases(monkeypatch, kernel=kernel, n_components=8192, masking=masking)
+def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(kernel, masking):
+    model, caches = held_phases(kernel=kernel, n_components=8192, masking=masking)
     features = cosines(caches["party1"])  # φ_ω(x) = √2·cos(ωᵀx + b)
     error = features @ features.T / 8192 - exact_kernel(kernel, X, X, 2.0)
     assert abs(error.mean()) < 0.01
@@ -66,19 +57,18 @@ def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(monkeypatch, ke
     assert model.bandwidth_ == 2.0
 
 
-def test_eq_3_over_several_label_parties(monkeypatch):
-    _, caches = held_phases(monkeypatch, n_components=6000, label_parties=["party3", "party1"])
+def test_eq_3_over_several_label_parties():
+    _, caches = held_phases(n_components=6000, label_parties=["party3", "party1"])
     assert set(caches) == {"party1", "party3"}
     features = np.hstack([cosines(phases) for phases in caches.values()])
     error = features @ features.T / 6000 - exact_kernel("gaussian", X, X, 2.0)
     assert np.abs(error).max() < 0.07
 
 
-def test_eq_3_the_error_falls_with_the_square_root_of_the_number_of_features(monkeypatch):
+def test_eq_3_the_error_falls_with_the_square_root_of_the_number_of_features():
     exact, errors = exact_kernel("gaussian", X, X, 2.0), []
     for total in (256, 4096):
-        with pytest.MonkeyPatch.context() as patch:
-            _, caches = held_phases(patch, n_components=total)
+        _, caches = held_phases(n_components=total)
         features = cosines(caches["party1"])
         errors.append(np.sqrt(np.mean(np.square(features @ features.T / total - exact))))
     assert 2.5 < errors[0] / errors[1] < 6.5

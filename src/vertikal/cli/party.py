@@ -47,11 +47,11 @@ def start(file: Path | None) -> None:
     # A signal during the start ends it too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    service = Service(party_file(file), _say, passphrase())
+    service = Service(party_file(file), say, passphrase())
     service.start()
-    _say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
+    say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
     stopped.wait()
-    _say("stopping")
+    say("stopping")
     service.stop()
     # Whatever thread of a library still waits for a peer must not keep the process.
     os._exit(0)
@@ -63,9 +63,9 @@ def passphrase() -> bytes | None:
     return given.encode() if given else None
 
 
-def _say(words: str) -> None:
-    # One write per line, so that the lines of several threads stay whole. Where nobody reads any
-    # more, or the disk is full, the service goes on in silence.
+def say(words: str) -> None:
+    """Print a line with the time before it; where nobody reads any more, go on in silence."""
+    # One write per line, so that the lines of several threads stay whole.
     with suppress(OSError, ValueError):
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
         sys.stdout.flush()

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from vertikal.errors import InputError
@@ -47,7 +46,8 @@ def epsilon_of(mu: float, delta: float) -> float:
         high *= 2
         if high > _LARGEST:
             return math.inf
-    return _upper_root(lambda epsilon: delta_of(mu, epsilon) - delta, 0.0, high)
+    # From above: the function falls.
+    return _root(lambda epsilon: delta_of(mu, epsilon) - delta, 0.0, high, 1e-12) + 1e-11
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -56,7 +56,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while delta_of(high, epsilon) < delta:
         low, high = high, 2 * high
-    root = float(brentq(lambda mu: delta_of(mu, epsilon) - delta, low, high, xtol=1e-14))
+    root = _root(lambda mu: delta_of(mu, epsilon) - delta, low, high, 1e-14)
     return root * (1 - 1e-9)  # on the safe side of the root
 
 
@@ -94,7 +94,7 @@ def corollary1_round(epsilon: float, delta: float, rounds: int) -> tuple[float, 
 
     if excess(1.0) <= 0:
         return 1.0, delta / (2 * rounds)
-    return float(brentq(excess, 0.0, 1.0, xtol=1e-15)) * (1 - 1e-9), delta / (2 * rounds)
+    return _root(excess, 0.0, 1.0, 1e-15) * (1 - 1e-9), delta / (2 * rounds)
 
 
 def check_budget(epsilon: float, delta: float) -> None:
@@ -105,6 +105,9 @@ def check_budget(epsilon: float, delta: float) -> None:
         raise InputError.of("delta", "between 0 and 1", delta)
 
 
-def _upper_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """A root of a falling function, from above."""
-    return float(brentq(function, low, high, xtol=1e-12)) + 1e-11
+def _root(function: Callable[[float], float], low: float, high: float, close: float) -> float:
+    """A root between ``low`` and ``high``, to within ``close``."""
+    # Loaded here: it takes a third of a second, and most parties never count a budget.
+    from scipy.optimize import brentq
+
+    return float(brentq(function, low, high, xtol=close))

@@ -18,6 +18,7 @@ from tests.naive.pooled import (
 )
 from tests.naive.solver import minimise
 from tests.options import grouped
+from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
 from vertikal.algorithms.kernel_machine import fdskl, phases
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
@@ -48,25 +49,16 @@ def make(estimator=FDSKLClassifier, **settings):
 
 
 @pytest.fixture
-def caches(monkeypatch):
-    """The phases that label parties hold, by party, of the next fit."""
-    held = {}
-    gather = phases.PhasePass.gather
-
-    def keep(self, rows, kept):
-        operator = gather(self, rows, kept)
-        if operator is not None:
-            held[self._party.name] = operator.cached.copy()
-        return operator
-
-    monkeypatch.setattr(phases.PhasePass, "gather", keep)
-    return held
+def views():
+    """What label parties hold, by party, of the next fit."""
+    with watching() as found:
+        yield found
 
 
 @pytest.mark.parametrize("label_parties", [1, ["phone"], ["shop", "bank"], 3])
 @pytest.mark.parametrize("ring_bits", [8, 16, 32])
 @pytest.mark.parametrize("masking", ["pads", "trees"])
-def test_phases_bit_for_bit(caches, label_parties, ring_bits, masking):
+def test_phases_bit_for_bit(views, label_parties, ring_bits, masking):
     if masking == "trees" and label_parties == ["shop", "bank"]:
         label_parties = 3
     model = make(
@@ -76,30 +68,30 @@ def test_phases_bit_for_bit(caches, label_parties, ring_bits, masking):
         solver=Stochastic(n_steps=1),
     ).fit(X, Y)
     expected = pooled_phases(model, X)
-    assert set(caches) == set(expected)
-    for owner, cached in caches.items():
-        assert cached.dtype == f"uint{ring_bits}"
-        np.testing.assert_array_equal(cached, expected[owner])
+    assert set(views) == set(expected)
+    for owner, view in views.items():
+        assert view.phases.dtype == f"uint{ring_bits}"
+        np.testing.assert_array_equal(view.phases, expected[owner])
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "matern12", "matern32", "matern52"])
 @pytest.mark.parametrize("scale", [None, "standard"])
 @pytest.mark.parametrize("directions", ["private", "shared"])
 @pytest.mark.filterwarnings("ignore:directions='shared':UserWarning")
-def test_phases_bit_for_bit_for_other_kernels(caches, kernel, scale, directions):
+def test_phases_bit_for_bit_for_other_kernels(views, kernel, scale, directions):
     model = make(
         kernel=kernel, scale=scale, feature_map__directions=directions, solver=Stochastic(n_steps=1)
     )
     model.fit(X + 3, Y)
-    np.testing.assert_array_equal(caches["bank"], pooled_phases(model, X + 3)["bank"])
+    np.testing.assert_array_equal(views["bank"].phases, pooled_phases(model, X + 3)["bank"])
 
 
-def test_the_height_of_blocks_does_not_matter(caches, monkeypatch):
+def test_the_height_of_blocks_does_not_matter(views, monkeypatch):
     make().fit(X, Y)
-    whole = caches.pop("bank")
+    whole = views.pop("bank").phases
     monkeypatch.setattr(phases, "BLOCK_BYTES", 1)
     model = make().fit(X, Y)
-    np.testing.assert_array_equal(caches["bank"], whole)
+    np.testing.assert_array_equal(views["bank"].phases, whole)
     senders = {
         entry.sender: entry.frames
         for entry in model.ledger_.entries()

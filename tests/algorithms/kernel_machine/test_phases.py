@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier, Stochastic
-from vertikal.algorithms.kernel_machine import phases
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(200, 6))
@@ -62,21 +62,11 @@ def test_the_feature_parties_pay_for_what_is_not_kept():
 
 
 @pytest.mark.parametrize("cache_size", [1, 70 * DIRECTIONS])
-def test_no_more_than_the_limit_is_kept(monkeypatch, cache_size):
-    kept = []
-    gather = phases.PhasePass.gather
-
-    def watched(self, rows, cached):
-        operator = gather(self, rows, cached)
-        if operator is not None:
-            kept.append(operator.cached.nbytes)
-        return operator
-
-    monkeypatch.setattr(phases.PhasePass, "gather", watched)
-    fit(cache_size=cache_size)
-    assert len(kept) == 1
-    assert kept[0] <= cache_size
-    assert kept[0] > cache_size - DIRECTIONS
+def test_no_more_than_the_limit_is_kept(cache_size):
+    with watching() as views:
+        fit(cache_size=cache_size)
+    (view,) = views.values()
+    assert cache_size - DIRECTIONS < view.phases.nbytes <= cache_size
 
 
 def test_a_limit_that_is_large_enough_changes_nothing():

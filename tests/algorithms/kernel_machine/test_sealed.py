@@ -20,6 +20,7 @@ from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.data.scaling import learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
+from vertikal.estimators.columns import cut
 from vertikal.estimators.simulation import Federation, simulate
 from vertikal.node.models.store import ModelStore
 from vertikal.party.party import Labels, digest
@@ -108,10 +109,13 @@ def test_weights_several_classes_and_regression():
     same = {"alpha": 0.05, "max_iter": 300}
     weights = GENERATOR.uniform(0.1, 3, ROWS)
     classes = np.digitize(X[:, 0] * X[:, 3], [-0.5, 0.5])
-    for estimator, y in ((FDSKLClassifier, classes), (FDSKLRegressor, 50 + 7 * X[:, 0] * X[:, 3])):
+    for estimator, y, reads in (
+        (FDSKLClassifier, classes, "decision_function"),
+        (FDSKLRegressor, 50 + 7 * X[:, 0] * X[:, 3], "predict"),
+    ):
         opened = make(estimator, disclosure="open", **same).fit(X, y, sample_weight=weights)
         model = make(estimator, **same).fit(X, y, sample_weight=weights)
-        f, g = (m._decide(NEW) for m in (opened, model))
+        f, g = (getattr(m, reads)(NEW) for m in (opened, model))
         np.testing.assert_allclose(g, f, rtol=0, atol=0.02 * np.abs(f - f.mean()).max())
         assert model.n_iter_ == 300
         assert model.objective_ == []
@@ -179,7 +183,7 @@ def test_the_ledger_says_that_training_opens_nothing():
 
 def outcome_of(model, X):
     """A joint prediction, with its ledger."""
-    tables = model._tables(X, model.columns_, varying=False)
+    tables = cut(X, model.columns_, None)
     federation = Federation(
         tables,
         ("bank",),

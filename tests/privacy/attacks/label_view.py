@@ -45,10 +45,9 @@ def watching() -> Iterator[dict[str, LabelView]]:
     def gather(self: PhasePass, rows: int, kept: int) -> OpenOperator | None:
         operator = original(self, rows, kept)
         if operator is not None:
-            party = self._party
-            views[party.name] = LabelView(
+            views[self.party.name] = LabelView(
                 operator.cached.copy(),
-                self.own.local(party.table.block(slice(None))),
+                self.own.local(self.party.table.block(slice(None))),
                 self.own.ring,
             )
         return operator

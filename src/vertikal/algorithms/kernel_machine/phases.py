@@ -91,7 +91,7 @@ class PhasePass:
     """Part of this party in all sums of phases of one model."""
 
     def __init__(self, party: Party, shard: Shard) -> None:
-        self._party = party
+        self.party = party
         settings = shard.settings
         self._blocks = {
             label_party: _landmark_block(shard, label_party)
@@ -106,7 +106,7 @@ class PhasePass:
     @property
     def own(self) -> FeatureMap:
         """Feature map of this label party's own directions."""
-        return self._blocks[self._party.name].feature_map
+        return self._blocks[self.party.name].feature_map
 
     def stream(
         self, rows: Array, into: Array | None = None
@@ -122,24 +122,24 @@ class PhasePass:
             run = slice(int(wanted[0]), int(wanted[-1]) + 1)
             # A run of neighbouring rows is read as a slice: no copy of the table.
             contiguous = len(wanted) == run.stop - run.start and bool((np.diff(wanted) == 1).all())
-            columns = self._party.table.block(run if contiguous else wanted)
+            columns = self.party.table.block(run if contiguous else wanted)
             mine = None
             for label_party, block in self._blocks.items():
-                own = label_party == self._party.name
+                own = label_party == self.party.name
                 place = into[where] if own and into is not None else None
-                with self._party.naming("columns"):
+                with self.party.naming("columns"):
                     phases = block.feature_map.local(columns, place)
                 if block.offsets is None:
-                    total = self._party.secure_sum(phases, label_party, self._disclosure)
+                    total = self.party.secure_sum(phases, label_party, self._disclosure)
                 else:
-                    total = self._party.phase_sum(
+                    total = self.party.phase_sum(
                         phases, block.offsets, label_party, self._disclosure
                     )
                 if own:
                     mine = total
                     if place is not None and total is not place:
                         place[:] = total
-            self._party.clock.advance(where.stop - where.start)
+            self.party.clock.advance(where.stop - where.start)
             yield where, mine
 
     def gather(self, rows: int, kept: int) -> OpenOperator | None:
@@ -147,7 +147,7 @@ class PhasePass:
 
         The phases of the first ``kept`` rows are cached, the others asked for again in each pass.
         """
-        party = self._party
+        party = self.party
         cache: Array | None = None
         place: Array | None = None
         if party.has_labels:
@@ -172,7 +172,7 @@ class PhasePass:
 
         The same seeds give the same phases, so these rows need not be summed again.
         """
-        party = self._party
+        party = self.party
         if party.checkpoints is None:
             return 0
         kept = []
@@ -201,8 +201,8 @@ class PhasePass:
 
     def _request(self, rows: Array) -> Iterator[tuple[slice, Array]]:
         """Ask the feature parties for a pass over these rows; all label parties do so in step."""
-        if self._party.leads:
-            self._party.broadcast(rows.astype(np.int64), self._audience(), REQUESTS)
+        if self.party.leads:
+            self.party.broadcast(rows.astype(np.int64), self._audience(), REQUESTS)
         for where, phases in self.stream(rows):
             if phases is not None:
                 yield where, phases
@@ -210,7 +210,7 @@ class PhasePass:
     def serve(self) -> None:
         """Take part in passes, at a feature party, until the leader says that no more follow."""
         while True:
-            rows = np.asarray(self._party.broadcast(None, self._audience(), REQUESTS))
+            rows = np.asarray(self.party.broadcast(None, self._audience(), REQUESTS))
             if not rows.size:
                 return
             for _ in self.stream(rows):
@@ -218,11 +218,11 @@ class PhasePass:
 
     def finish(self) -> None:
         """Tell the feature parties, at the leader, that no more passes follow."""
-        if self._party.leads and len(self._audience()) > 1:
-            self._party.broadcast(np.empty(0, np.int64), self._audience(), REQUESTS)
+        if self.party.leads and len(self._audience()) > 1:
+            self.party.broadcast(np.empty(0, np.int64), self._audience(), REQUESTS)
 
     def _audience(self) -> tuple[str, ...]:
-        party = self._party
+        party = self.party
         return (party.leader, *(p for p in party.parties if p not in party.label_parties))
 
 

@@ -32,8 +32,6 @@ from vertikal.version import __version__
 
 Array = npt.NDArray[Any]
 
-_FOR = "correlation"
-
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Head of the file: the job that it is for, and the dealer's keys."""
@@ -84,7 +82,7 @@ def claim_correlation(path: Path, settings: Any, rows: int) -> CorrelationFile:
         ):
             if prepared != wanted:
                 raise InputError(
-                    f"{_FOR} {path.name!r} was prepared for another job: its {what} is "
+                    f"correlation {path.name!r} was prepared for another job: its {what} is "
                     f"{prepared!r}, this job's {wanted!r}; prepare one for this job"
                 )
         claimed = path.with_name(f".{path.name}.{secrets.token_hex(4)}.used")
@@ -99,8 +97,8 @@ def claim_correlation(path: Path, settings: Any, rows: int) -> CorrelationFile:
             raise
     except OSError as error:
         raise InputError(
-            f"{_FOR} {path.name!r} cannot be taken: {error.strerror}; each is used once, prepare "
-            "another"
+            f"correlation {path.name!r} cannot be taken: {error.strerror}; each is used once, "
+            "prepare another"
         ) from None
     return CorrelationFile(taken, path)
 
@@ -126,8 +124,8 @@ class CorrelationFile:
             (header.tag, payload.shape, payload.dtype) != wanted
         ):
             raise InputError(
-                f"{_FOR} {self._path.name!r} has {header.tag!r} {header.shape} where the run needs "
-                f"{step!r} {shape}; prepare one for this job"
+                f"correlation {self._path.name!r} has {header.tag!r} {header.shape} where the run "
+                f"needs {step!r} {shape}; prepare one for this job"
             )
         return payload.copy()
 
@@ -139,20 +137,20 @@ def _head(file: BinaryIO, path: Path) -> _Head:
     try:
         return convert(_read(file, path).payload(), _Head)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path.name!r} is no {_FOR}: {error}") from None
+        raise InputError(f"{path.name!r} is no correlation: {error}") from None
 
 
 def _read(file: BinaryIO, path: Path) -> wire.Frame:
     def exactly(size: int) -> bytes:
         found = file.read(size)
         if len(found) < size:
-            raise InputError(f"{_FOR} {path.name!r} ends too early; prepare another")
+            raise InputError(f"correlation {path.name!r} ends too early; prepare another")
         return found
 
     try:
         return wire.read(exactly)
     except WireError as error:
-        raise InputError(f"{path.name!r} is no {_FOR}: {error}") from None
+        raise InputError(f"{path.name!r} is no correlation: {error}") from None
 
 
 def _write(file: BinaryIO, sender: str, receiver: str, tag: str, payload: Any) -> None:

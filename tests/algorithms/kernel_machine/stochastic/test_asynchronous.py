@@ -8,14 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
 from tests.algorithms.kernel_machine.pacing import Balanced, Pace, Straggler, Vanishing
 from tests.naive.pooled import pooled_prediction
 from tests.options import grouped
+from tests.secure.meddling import changing
 from vertikal import AVFKAMClassifier, FDSKLClassifier, FDSKLRegressor, Stochastic
-from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
-from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings
+from vertikal.algorithms.kernel_machine.stochastic.asynchronous import StalenessBound
 from vertikal.errors import DeadlineExceeded, InputError, MeshError
 from vertikal.estimators import base
 from vertikal.estimators.simulation import simulate
@@ -48,7 +50,8 @@ def make(estimator=AVFKAMClassifier, **settings):
 def test_it_learns_and_the_shards_are_the_model(label_parties):
     model = make(label_parties=label_parties).fit(X, Y)
     assert roc_auc_score(Y, model.decision_function(X)) > 0.9
-    np.testing.assert_allclose(model._decide(X), pooled_prediction(model, X), atol=1e-6)
+    log_odds = logit(model.predict_proba(X)[:, 1])
+    np.testing.assert_allclose(log_odds, pooled_prediction(model, X)[:, 0], atol=1e-6)
     # All stop together: each has at most one step under way when the last one is counted.
     assert 150 <= sum(model.updates_.values()) < 150 + 2 * label_parties
     assert dict(model.verbose.steps) == model.updates_
@@ -107,97 +110,171 @@ def test_staleness_is_bounded_and_measured(bound):
     assert sum(counted.values()) >= 60
 
 
-class Standing:
-    """As much of a party and a learner as a run needs to wait for a slow one."""
-
-    name = "bank"
-    deadline = 0.2
-    rows = 10
-
-    def __init__(self, bound):
-        self.settings = AvfkamSettings(
-            parties=("bank", "shop", "mill"),
-            label_parties=("bank", "shop", "mill"),
-            solver=Stochastic(max_staleness=bound),
-        )
-
-
-def standing_run(bound, updates, answered):
-    standing = Standing(bound)
-    run = AsynchronousRun(standing, standing, None)
-    run._updates, run._answered, run._open = updates, dict(answered), set(answered)
-    return run
+def bound_of(limit, updates, deadline=0.2, **readers):
+    """The bound of a party that has made so many updates; others read when it had made theirs."""
+    bound = StalenessBound("bank", limit, deadline)
+    with bound.changed:
+        for name, at in sorted(readers.items(), key=lambda item: item[1]):
+            bound.updates = at
+            bound.read(name, last=False)
+        bound.updates = updates
+    return bound
 
 
 def test_who_would_leave_another_one_behind_waits_and_names_it():
-    run = standing_run(bound=6, updates=8, answered={"shop": 5, "mill": 7})
+    bound = bound_of(limit=3, updates=8, shop=5, mill=7)
     with (
-        run._changed,
+        bound.changed,
         pytest.raises(
             DeadlineExceeded,
             match=r"^bank: shop has taken no step for 0.2 s .* after 3 updates of its own",
         ),
     ):
-        run._wait_for_the_slow()
+        bound.wait(lambda: None)
 
 
 def test_below_the_bound_nobody_waits():
-    run = standing_run(bound=6, updates=7, answered={"shop": 5, "mill": 7})
-    with run._changed:
-        run._wait_for_the_slow()
+    bound = bound_of(limit=3, updates=7, shop=5, mill=7)
+    with bound.changed:
+        bound.wait(lambda: pytest.fail("it waits"))
 
 
-def test_the_wait_ends_when_the_slow_one_asks_again():
-    run = standing_run(bound=2, updates=8, answered={"shop": 7})
-    run._party.deadline = 60.0
+def test_a_reading_tells_how_many_updates_are_new():
+    bound = bound_of(limit=3, updates=8, shop=5)
+    with bound.changed:
+        assert bound.read("shop", last=False) == 3
+        assert bound.read("mill", last=False) == 0
+        assert bound.read("shop", last=True) == 0
 
-    def ask_again():
-        with run._changed:
-            run._open.discard("shop")
-            run._changed.notify_all()
 
-    thread = threading.Timer(0.1, ask_again)
-    with run._changed:
-        thread.start()
-        run._wait_for_the_slow()
+@pytest.mark.parametrize("event", ["asks again", "has read for the last time", "vanished"])
+def test_the_wait_ends_when_the_slow_one(event):
+    bound = bound_of(limit=1, updates=8, deadline=60.0, shop=7)
+    acts = {
+        "asks again": lambda: bound.read("shop", last=False),
+        "has read for the last time": lambda: bound.read("shop", last=True),
+        "vanished": lambda: bound.forget("shop"),
+    }
+    waiting = threading.Event()
+
+    def act():
+        waiting.wait(60.0)
+        with bound.changed:
+            acts[event]()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    began = time.monotonic()
+    with bound.changed:
+        bound.wait(waiting.set)
     thread.join()
-    assert run._open == set()
+    assert time.monotonic() - began < 30.0
+
+
+@pytest.mark.parametrize("leave", [lambda b: b.read("shop", last=True), lambda b: b.forget("shop")])
+def test_who_reads_no_more_is_left_behind(leave):
+    bound = bound_of(limit=3, updates=8, shop=7)
+    with bound.changed:
+        leave(bound)
+        bound.updates = 100
+        bound.wait(lambda: pytest.fail("it waits"))
+
+
+class Held(Pace):
+    """Some parties stay in their second step, until ``held``, called there by each, returns.
+
+    All others have made one update when these ask for it.
+    """
+
+    def __init__(self, slow, others, held):
+        super().__init__()
+        self.slow, self.others, self.held = slow, others, held
+        self.ended = set()
+
+    def at_step(self, party, number):
+        if party in self.slow and number == 2:
+            self.held(party)
+        elif number == 1:
+            # The slow read a second time when the others have made one update and no other.
+            everybody = (*self.slow, *self.others)
+            fewest = 1 if party in self.slow else 2
+            self.wait_for(
+                lambda: all(self.steps[p] >= (fewest if p in self.slow else 1) for p in everybody)
+            )
+
+    def end(self, party, stage, seconds):
+        if stage == "solve":
+            with self.changed:
+                self.ended.add(party)
+
+    def others_wait(self, limit):
+        """Whether the others make all updates that they may make while the slow stay, no more."""
+        made = self.wait_for(lambda: all(self.steps[p] == 1 + limit for p in self.others))
+        time.sleep(0.2)
+        return made and all(self.steps[p] == 1 + limit for p in self.others)
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_a_slow_party_is_waited_for_and_all_go_on_when_it_does(limit):
+    """Of three label parties each may make half of ``max_staleness`` updates of its own."""
+    waited = []
+    pace = Held(("party2",), ("party1", "party3"), lambda _: waited.append(pace.others_wait(limit)))
+    model = make(solver__n_steps=30, solver__max_staleness=2 * limit, verbose=pace).fit(X, Y)
+    assert waited == [True]
+    assert sum(model.updates_.values()) >= 30
+    assert max(age for counts in model.staleness_.values() for age in counts) <= 2 * limit
 
 
 def test_the_wait_ends_when_a_thread_that_answers_has_failed():
-    run = standing_run(bound=2, updates=8, answered={"shop": 7})
-    run._fail(RuntimeError("a thread broke"))
-    with run._changed, pytest.raises(RuntimeError, match="a thread broke"):
-        run._wait_for_the_slow()
+    """Parties 1 and 3 wait for the others when party 4 fails: they hear of it as they answer it."""
+
+    def held(party):
+        if party == "party4":
+            assert pace.others_wait(2)
+            raise RuntimeError("the power went out")
+        over.wait(60.0)
+
+    over = threading.Event()
+    pace = Held(("party2", "party4"), ("party1", "party3"), held)
+    model = make(label_parties=4, solver__max_staleness=6, solver__n_steps=10**6, verbose=pace)
+    with pytest.raises(RuntimeError, match="the power went out"):
+        model.fit(X, Y)
+    assert pace.ended >= {"party1", "party3"}
+    over.set()
 
 
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ({"rows": 1}, "no request"),
-        (np.zeros(3), "no request"),
-        (np.zeros((1, 3), np.int64), "no request"),
-        (np.zeros(1, np.int64), "no request"),
-        (np.array([0, 0, 10]), "rows outside the table"),
-        (np.array([0, 0, -1]), "rows outside the table"),
-        (np.array([-1, 0]), "a wrong count of updates or parties"),
-        (np.array([0, 8]), "a wrong count of updates or parties"),
-        (np.array([0, -1]), "a wrong count of updates or parties"),
+        ({"rows": 1}, "sent no request for a step"),
+        (np.zeros(3), "sent no request for a step"),
+        (np.zeros((1, 3), np.int64), "sent no request for a step"),
+        (np.zeros(1, np.int64), "sent no request for a step"),
+        (np.array([0, 0, 600]), "asked for rows outside the table"),
+        (np.array([0, 0, -1]), "asked for rows outside the table"),
+        (np.array([-1, 0]), "sent a wrong count of updates or parties"),
+        (np.array([0, 8]), "sent a wrong count of updates or parties"),
+        (np.array([0, -1]), "sent a wrong count of updates or parties"),
     ],
 )
-def test_a_malformed_request_is_refused_and_its_sender_named(message, words):
-    run = standing_run(bound=6, updates=0, answered={})
-    run._party.hear = lambda name, disclosure: message
-    run._learner.operator = run._party
-    with pytest.raises(MeshError, match=rf"^bank: shop .*{words}"):
-        run._request("shop")
+def test_a_malformed_request_is_refused_and_its_sender_named(monkeypatch, message, words):
+    cheat = changing("steps", lambda _: message, to="party1")
+    on_meshes(monkeypatch, lambda mesh: cheat(mesh) if mesh.me == "party2" else mesh)
+    with pytest.raises(MeshError, match=rf"^party1: party2 {words}$"):
+        make(verbose=Pace()).fit(X, Y)
+
+
+def on_meshes(monkeypatch, wrap):
+    """Put something between the parties of the next fits and their meshes."""
+
+    def wrapping(federation, program):
+        return simulate(replace(federation, wrap=wrap), program)
+
+    monkeypatch.setattr(base, "simulate", wrapping)
 
 
 def recorded(monkeypatch, tape):
-    def recording(federation, program):
-        return simulate(replace(federation, wrap=lambda mesh: RecordingMesh(mesh, tape)), program)
-
-    monkeypatch.setattr(base, "simulate", recording)
+    on_meshes(monkeypatch, lambda mesh: RecordingMesh(mesh, tape))
 
 
 def answers(tape, sender, receiver):

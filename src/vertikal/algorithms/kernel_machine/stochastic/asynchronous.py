@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,52 @@ STEPS = Disclosure(
 _NO_ROWS = np.empty(0, np.int64)
 
 
+class StalenessBound:
+    """AVFKAM Assumption 5.2: no reading is older than τ updates when its reader reads again.
+
+    A party that holds an answer of this one may be about to use it; until it asks again, this party
+    makes ``limit`` updates and then waits. A party that waits has read later than the party it
+    waits for, so there is no circle of waits. All is done with the lock ``changed`` held.
+    """
+
+    def __init__(self, me: str, limit: int, deadline: float) -> None:
+        self.changed = threading.Condition()
+        self.updates = 0
+        """Updates that this party has made."""
+        self._me, self._limit, self._deadline = me, limit, deadline
+        self._read: dict[str, int] = {}
+        """Own updates at the time of the last answer, by the party that was answered."""
+        self._open: set[str] = set()
+        """Parties that have an answer of this one and may still be about to use it."""
+
+    def read(self, name: str, *, last: bool) -> int:
+        """Note that ``name`` reads now, and count the updates that it had not seen before."""
+        age = self.updates - self._read.get(name, self.updates)
+        self._read[name] = self.updates
+        self._open.discard(name) if last else self._open.add(name)
+        self.changed.notify_all()
+        return age
+
+    def forget(self, name: str) -> None:
+        """Wait no more for a party that has vanished."""
+        self._open.discard(name)
+        self.changed.notify_all()
+
+    def wait(self, check: Callable[[], None]) -> None:
+        """Wait until one more update leaves nobody behind; ``check`` raises what must end it."""
+        since = time.monotonic()
+        while late := [n for n in self._open if self.updates - self._read[n] >= self._limit]:
+            check()
+            left = since + self._deadline - time.monotonic()
+            if left <= 0:
+                raise DeadlineExceeded(
+                    f"{self._me}: {late[0]} has taken no step for {self._deadline:g} s while "
+                    f"{self._me} waited for it after {self._limit} updates of its own "
+                    "(max_staleness)"
+                )
+            self.changed.wait(left)
+
+
 class AsynchronousRun:
     """Part of one label party in an asynchronous run."""
 
@@ -54,13 +101,10 @@ class AsynchronousRun:
         self._everybody = self._settings.label_parties
         self.missing: tuple[str, ...] = ()
         self._sums: dict[tuple[str, ...], LabelSums] = {}
-        self._changed = threading.Condition()
-        self._updates = 0
+        limit = self._settings.stochastic.max_staleness // (len(self._everybody) - 1)
+        self._bound = StalenessBound(party.name, limit, party.deadline)
+        self._changed = self._bound.changed
         self._announced = dict.fromkeys(self._others(), 0)
-        self._answered: dict[str, int] = {}
-        """Own updates at the time of the last answer, by the party that was answered."""
-        self._open: set[str] = set()
-        """Parties that have an answer of this one and may still be about to use it."""
         self._unsettled = False
         """True until the next answers tell the staleness of the last own update."""
         self._failure: BaseException | None = None
@@ -105,14 +149,14 @@ class AsynchronousRun:
         while learner.total < steps:
             rows = learner.pick()  # line 2: pick a seed and its pairs
             f = self._ask(rows)  # line 3: f̂ = Σ f̂^ℓ, by Algorithm 2
-            columns = blocks[self._updates % len(blocks)]
+            columns = blocks[self._bound.updates % len(blocks)]
             batch = learner.operator.restricted(rows)
             change = learner.change(batch, rows, f, columns)  # line 4
             with self._changed:
-                self._wait_for_the_slow()
+                self._bound.wait(self._check)
                 learner.decay()  # line 5; the others are told with the next request
                 learner.add(columns, change)
-                self._updates += 1
+                self._bound.updates += 1
                 learner.total += 1
                 self._unsettled = True
             if learner.total >= next_point:
@@ -126,30 +170,6 @@ class AsynchronousRun:
             score = self._curve.score(self._ask(self._curve.rows))
         self._learner.mark(score)
 
-    def _wait_for_the_slow(self) -> None:
-        """AVFKAM Assumption 5.2: no reading is older than τ updates when its reader reads again.
-
-        A party that holds an answer of this one may be about to use it; until it asks again, this
-        party makes a limited number of updates and then waits. A party that waits has read later
-        than the party it waits for, so there is no circle of waits. Called with the lock held.
-        """
-        limit = self._settings.stochastic.max_staleness // (len(self._everybody) - 1)
-        since, deadline = time.monotonic(), self._party.deadline
-
-        def behind() -> list[str]:
-            return [name for name in self._open if self._updates - self._answered[name] >= limit]
-
-        while late := behind():
-            self._check()
-            left = since + deadline - time.monotonic()
-            if left <= 0:
-                raise DeadlineExceeded(
-                    f"{self._party.name}: {late[0]} has taken no step for {deadline:g} s while "
-                    f"{self._party.name} waited for it after {limit} updates of its own "
-                    "(max_staleness)"
-                )
-            self._changed.wait(left)
-
     def _ask(self, rows: Array) -> Array:
         """Return f of these rows: all partial predictions as they stand, summed.
 
@@ -161,7 +181,7 @@ class AsynchronousRun:
             self._check()
             group = self._group(self._party.name)
             gone = sum(1 << self._everybody.index(name) for name in self.missing)
-            request = np.concatenate(([self._updates, gone], rows)).astype(np.int64)
+            request = np.concatenate(([self._bound.updates, gone], rows)).astype(np.int64)
             try:
                 for name in group[1:]:
                     self._party.tell(name, request, STEPS)
@@ -201,10 +221,7 @@ class AsynchronousRun:
                 self._announced[name] = updates
                 learner.total += news
                 learner.decay(news)
-                age = self._updates - self._answered.get(name, self._updates)
-                self._answered[name] = self._updates
-                self._open.add(name) if len(rows) else self._open.discard(name)
-                self._changed.notify_all()
+                age = self._bound.read(name, last=not len(rows))
             partial = learner.partial(learner.operator.restricted(rows))
             group = (name, *(n for n in self._everybody if n != name and n not in gone))
             try:
@@ -255,8 +272,7 @@ class AsynchronousRun:
             if name not in self.missing:
                 self._party.excuse(name)
                 self.missing = (*self.missing, name)
-            self._open.discard(name)
-            self._changed.notify_all()
+            self._bound.forget(name)
 
     def _summing(self, group: tuple[str, ...]) -> LabelSums:
         """Return the sum for an asking party; each has one, with pads and tags of its own."""
