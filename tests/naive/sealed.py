@@ -36,6 +36,12 @@ def signed(word: int) -> int:
     return word - WORD if word >= WORD // 2 else word
 
 
+def revealed(own: int, sent: int, bits: int) -> int:
+    """What A opens of its own share and the lowest bits that H sent: a signed number."""
+    total = (own + sent) % 2**bits
+    return total - 2**bits if total >= 2 ** (bits - 1) else total
+
+
 def accelerated(
     features: Sequence[Sequence[float]],
     slopes,

@@ -92,6 +92,8 @@ class Exposure:
     components: int = 0
     """Random directions or landmarks per row."""
     opened: tuple[OpenedValues, ...] = ()
+    prediction_bits: int = 0
+    """Bits that one prediction tells about the person asked for, if features are hidden; else 0."""
     experiments: tuple[str, ...] = ()
     """One sentence for each setting that is only meant to reproduce a paper."""
     private: bool = False

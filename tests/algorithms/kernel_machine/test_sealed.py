@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -26,7 +28,7 @@ from vertikal.node.models.store import ModelStore
 from vertikal.party.party import Labels, digest
 from vertikal.secure.keys import prg
 from vertikal.secure.sealed.sealed_features import MATRIX_BITS
-from vertikal.solvers.sealed_steps import COEFFICIENT_BITS, sealed_steps
+from vertikal.solvers.sealed_steps import COEFFICIENT_BITS, VALUE_BITS, sealed_steps
 
 ROWS = 120
 GENERATOR = np.random.default_rng(0)
@@ -231,7 +233,7 @@ def test_a_dealer_without_columns_and_two_parties():
         ({"solver": "dsg"}, "solver must be 'exact' with disclosure='sealed', got 'dsg'"),
         (
             {"disclosure__bits": 32},
-            r"must be some of \['dealer', 'helper'\], got 'bits'",
+            r"must be some of \['dealer', 'helper', 'prediction_bits'\], got 'bits'",
         ),
         ({"label_parties": 2}, "label_parties must be one with disclosure='sealed'"),
         ({"bandwidth": "median"}, "bandwidth must be a number or 'mean' with disclosure='sealed'"),
@@ -341,3 +343,21 @@ def test_blocks_of_any_height(monkeypatch):
     monkeypatch.setattr(hidden, "BLOCK_CELLS", D * 17)
     cut = make().fit(X, Y)
     np.testing.assert_allclose(coefficients(cut), coefficients(whole), rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("penalty", [1e-6, 1e-2, 4.0, 100.0])
+@pytest.mark.parametrize("bits", [8, 20, 28])
+def test_bits_that_a_prediction_opens(penalty, bits):
+    opened = sealed.opened_bits(bits, penalty)
+    assert opened["revealed_bits"] - opened["noise_bits"] <= bits
+    # The largest f that can be, with noise, does not wrap.
+    largest = 2 / math.sqrt(penalty) * 2**VALUE_BITS + 2 ** opened["noise_bits"] / 2
+    assert largest < 2 ** (opened["revealed_bits"] - 1)
+
+
+def test_coarse_predictions_are_near():
+    model = make(disclosure__prediction_bits=12).fit(X, Y)
+    fine = make(disclosure__prediction_bits=28).fit(X, Y)
+    gap = np.abs(model.decision_function(NEW) - fine.decision_function(NEW))
+    # Full scale is 2^(2 + 5): of its 12 bits, noise is below half of 2^-5.
+    assert 2**-9 < gap.max() < 2**-6 + 4e-3

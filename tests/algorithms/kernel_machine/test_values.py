@@ -34,6 +34,7 @@ def make(estimator=FDSKLClassifier, **settings):
         "disclosure__max_passes": 400,
         "disclosure__value_bits": 28,
         "disclosure__gradient_bits": 28,
+        "disclosure__prediction_bits": 28,
     }
     return estimator(**grouped(**(given | settings)))
 

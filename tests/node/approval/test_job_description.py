@@ -12,7 +12,7 @@ from tests.organisations import lay_out, write_job
     ("algorithm", "settings", "said"),
     [
         ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
-        ("fdskl", 'disclosure = "values"', "lender gets f of these rows, and nothing else"),
+        ("fdskl", 'disclosure = "values"', "lender gets f of these rows to 12 bits, and"),
         (
             "fdskl",
             'disclosure = { name = "values", value_bits = 5 }',

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.running import run
+from tests.conformance.uniformity import check_uniform
 from tests.naive import hidden as naive_hidden
 from tests.naive import sealed as naive
 from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases
@@ -195,6 +196,33 @@ def test_reveal_opens_to_the_label_party_alone_and_once():
     results = seal(PHASES, program, reveals=True).outcome.unwrap()
     assert np.array_equal(results["ada"], values)
     assert results["hal"] is results["tim"] is None
+
+
+@pytest.mark.parametrize(("revealed", "noise"), [(24, 0), (24, 10), (64, 10)])
+def test_reveal_opens_so_many_bits_and_no_more(revealed, noise):
+    """Against the naive twin; what A adds to its share above them is not opened."""
+    values = np.resize(np.arange(-(2**22), 2**22, 3_571), (ROWS, 80))
+
+    def program(part):
+        share = split(values, part)
+        if part.is_label_party and revealed < 64:
+            share = share + (np.uint64(5) << np.uint64(revealed))
+        return part.reveal(share)
+
+    agreed = {"reveals": True, "revealed_bits": revealed, "noise_bits": noise, "outputs": 80}
+    session = seal(PHASES, program, **agreed)
+    opened = session.outcome.unwrap()["ada"].view(np.int64)
+    (sent,) = session.seen["ada"]["hal: reveal"]
+    own = split(values, session.parts["ada"])
+    for i, j in np.ndindex(*values.shape):
+        assert opened[i, j] == naive.revealed(int(own[i, j]), int(sent[i, j]), revealed)
+    gaps = opened - values
+    assert gaps.min() >= -(2**noise // 2)
+    assert gaps.max() < max(1, 2**noise // 2)
+    assert (len(np.unique(gaps)) > 100) == (noise > 0)
+    # Nothing but the lowest bits travels, and they are uniform.
+    assert sent.max() < 2**revealed
+    check_uniform([(sent & np.uint64(0xFFFF)).astype(np.uint16)])
 
 
 def refused(part, act):

@@ -77,6 +77,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             level=settings.level,
             components=settings.n_components,
             opened=tuple(opened),
+            prediction_bits=settings.hidden.prediction_bits if settings.hides else 0,
             experiments=("shared directions are for experiments only",)
             if settings.shares_directions
             else (),
@@ -105,7 +106,11 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def prediction_shows(self, settings: SettingsT) -> str:
         if settings.hides:
-            return f"{settings.label_parties[0]} gets f of these rows, and nothing else of them"
+            return (
+                f"{settings.label_parties[0]} gets f of these rows to "
+                f"{settings.hidden.prediction_bits} bits, and nothing else of them; if it "
+                "deviates, another combination of a row's features of as many bits"
+            )
         names = " and ".join(settings.label_parties)
         return f"{names} get the summed phases of these rows, as above"
 

@@ -9,6 +9,7 @@ to the label party alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -54,8 +55,10 @@ DISCLOSURES = {
     "predictions": Disclosure(
         "predictions",
         "the helper's shares of predictions",
-        "the label party learns f of the rows that were asked for, to three decimals, and nothing "
-        "else; nobody learns the coefficients",
+        "the label party learns f of the rows that were asked for, to `prediction_bits`, and "
+        "nothing else; nobody learns the coefficients. A label party that does not follow the "
+        "program can add to its share, and learns another combination of a row's features in its "
+        "place, of as many bits",
         masked=True,
     ),
 }
@@ -115,6 +118,8 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
     """Yield (rows, f) in spans at the label party; the others take part."""
     settings = shard.settings
     height = max(16, SPAN_CELLS // settings.n_components)
+    # Parties without a role reveal nothing, and have no record of the fit.
+    penalty = shard.training.penalty or 1.0
     for start in range(0, party.table.rows, height):
         span = slice(start, min(start + height, party.table.rows))
         agreed = SealedBlock(
@@ -124,6 +129,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
             settings.outputs,
             forward=1,
             reveals=True,
+            **opened_bits(settings.hidden.prediction_bits, penalty),
         )
         sealed = hide(party, shard, agreed, span)
         if not sealed.has_role:
@@ -135,6 +141,17 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
         opened = sealed.reveal(f)
         if opened is not None:
             yield span, Ring(64).decode_reals(opened, VALUE_BITS)
+
+
+def opened_bits(prediction_bits: int, penalty: float) -> dict[str, int]:
+    """Return the bits of a prediction that are revealed, and how many of them are noise.
+
+    No f is beyond ±2/√λ: ‖w‖ ≤ √(2/λ) (`solvers.sealed_steps`), and ‖φ‖² ≤ 2. One bit of room is
+    left for what rounding adds. So the bits above say nothing of f, and are not revealed.
+    """
+    whole = 2 + max(0, math.ceil(math.log2(2 / math.sqrt(penalty))))
+    revealed = min(64, VALUE_BITS + whole)
+    return {"revealed_bits": revealed, "noise_bits": max(0, revealed - prediction_bits)}
 
 
 def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> SealedFeatures:

@@ -23,6 +23,7 @@ from vertikal.secure.hidden.openings import GRADIENT_BITS_PER_ROW
 FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28
 FEWEST_GRADIENT_BITS = 8
+FEWEST_PREDICTION_BITS = 8
 HIDDEN_PHASE_BITS = (8, 16)
 SEALED_WORD_BITS = 64
 COARSE_TOLERANCE = 1e-2
@@ -95,6 +96,7 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     the directions. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's
     noise, which cancels over the rows. ``gradient_bits`` is how precisely gradients are opened:
     with 12 the solver takes as many passes as with exact ones, with 10 it takes more.
+    ``prediction_bits`` is how precisely a prediction is opened.
     """
 
     helper: str | None = None
@@ -103,13 +105,22 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     max_passes: Count | None = None
     value_bits: Annotated[int, msgspec.Meta(ge=FEWEST_VALUE_BITS, le=MOST_VALUE_BITS)] = 6
     gradient_bits: Annotated[int, msgspec.Meta(ge=FEWEST_GRADIENT_BITS, le=MOST_VALUE_BITS)] = 12
+    prediction_bits: Annotated[int, msgspec.Meta(ge=FEWEST_PREDICTION_BITS, le=MOST_VALUE_BITS)] = (
+        12
+    )
 
 
 class Sealed(Parameters, frozen=True, kw_only=True, tag_field="name", tag="sealed"):
-    """Options of ``disclosure="sealed"``, which opens nothing but predictions; as in `Values`."""
+    """Options of ``disclosure="sealed"``, which opens nothing but predictions; as in `Values`.
+
+    Full scale of a prediction is what f can come to at most, some 4/√λ.
+    """
 
     helper: str | None = None
     dealer: str | None = None
+    prediction_bits: Annotated[int, msgspec.Meta(ge=FEWEST_PREDICTION_BITS, le=MOST_VALUE_BITS)] = (
+        20
+    )
 
     bits: ClassVar[int] = SEALED_WORD_BITS
 

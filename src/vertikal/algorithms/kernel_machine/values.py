@@ -64,7 +64,9 @@ def disclosures_of(
         f"that row's features, to {most.gradient_bits} bits each"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
-        "coefficients; no phase and no feature"
+        f"coefficients, to {settings.values.prediction_bits} bits; no phase and no feature. A "
+        "label party that does not follow the program can ask for another combination of a row's "
+        "features in its place, of as many bits"
     )
     return {
         "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
@@ -99,7 +101,12 @@ def hidden_block(
         product_bits=settings.values.bits,
         limits=training_limits(settings, label_party, rows)
         if training
-        else Limits(settings.outputs, fewest_rows=rows + 1, most_gradients=0),
+        else Limits(
+            settings.outputs,
+            fewest_rows=rows + 1,
+            most_gradients=0,
+            value_bits=settings.values.prediction_bits,
+        ),
     )
 
 

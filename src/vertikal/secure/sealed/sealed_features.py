@@ -25,6 +25,7 @@ from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.keys.prg import fresh_key, uniform_elements
 from vertikal.secure.sealed.shared_product import SharedProduct
 from vertikal.secure.sealed.shared_scaling import SharedScaling
 from vertikal.secure.sealed.shared_truncation import SharedTruncation
@@ -67,6 +68,10 @@ class SealedBlock:
     """Columns of A's own factors; 0 if it has none."""
     reveals: bool = False
     """True if one result is opened to A at the end."""
+    revealed_bits: int = 64
+    """Lowest bits of the result that are opened; a result must be below 2^(this − 1)."""
+    noise_bits: int = 0
+    """Lowest bits of them that are noise of the helper's."""
 
 
 class SealedFeatures:
@@ -159,7 +164,13 @@ class SealedFeatures:
             return self._scaling.scale(share)
 
     def reveal(self, share: Array) -> Array | None:
-        """Open x to A, once, where that was agreed; None at the others."""
+        """Open x to A, once, where that was agreed; None at the others.
+
+        H adds noise, uniform in ±2^(noise_bits − 1), and sends its share mod 2^revealed_bits. So
+        whatever A has added to its own shares on the way, it learns a number of
+        revealed_bits − noise_bits bits. With 8 bits of which 2 are noise, shares 250 and 16 of 10
+        and noise 1: H sends 17, A has 250 + 17 = 11 mod 256.
+        """
         if self._sealed:
             raise SecrecyError(
                 f"{self._me}: no opening, or no second one, was agreed; nothing was sent"
@@ -167,12 +178,29 @@ class SealedFeatures:
         self._sealed = True
         if self.is_helper:
             with self._booked("predictions"):
-                self._opening.send("reveal", share.copy())
+                self._opening.send("reveal", (share + self._noise(share.shape)) & self._revealed)
         if not self.is_label_party:
             return None
         opened = self._opening.recv("reveal", np.uint64, share.shape)
         opened += share
-        return opened
+        # Of the lowest bits the highest is the sign.
+        unused = np.uint64(64 - self.agreed.revealed_bits)
+        signed = (opened << unused).view(np.int64) >> np.int64(unused)
+        return np.asarray(signed.view(np.uint64))
+
+    @property
+    def _revealed(self) -> np.uint64:
+        return np.uint64(2**self.agreed.revealed_bits - 1)
+
+    def _noise(self, shape: tuple[int, ...]) -> Array:
+        """H: draw noise that nobody else knows; zeros where none was agreed."""
+        bits = self.agreed.noise_bits
+        if not bits:
+            return np.zeros(shape, np.uint64)
+        noise = uniform_elements(fresh_key(), shape, np.uint64, stream=0)
+        noise &= np.uint64(2**bits - 1)
+        noise -= np.uint64(2 ** (bits - 1))
+        return noise
 
     @property
     def _sends(self) -> str:
