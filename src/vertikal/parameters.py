@@ -129,7 +129,6 @@ def _choices(kind: Any) -> tuple[str | None, dict[str | None, type[Parameters]]]
     return tag_field, {one.__struct_config__.tag: one for one in records}
 
 
-@cache
 def allowed(kind: Any) -> str:
     """The values of a type in words: "a positive number or 'auto'", "one of 8, 16, 32"."""
     numbers, names, records = [], [], []

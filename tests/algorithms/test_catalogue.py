@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.algorithms.toy import TOY
 from tests.node.services import trio
 from tests.organisations import lay_out
-from vertikal.algorithms.algorithm import Algorithm
+from vertikal.algorithms.algorithm import LEVELS, Algorithm
 from vertikal.algorithms.catalogue import ALGORITHMS, algorithm_named
 from vertikal.cli import main
 from vertikal.errors import InputError
@@ -147,7 +147,10 @@ def test_policies_bound_a_new_algorithm(toy):
     for unwilling, words in (
         ({"experiments": False}, "toys are for experiments only"),
         ({"algorithms": ["fdskl"]}, "algorithm 'toy' is not allowed"),
-        ({"disclosures": ["sealed"]}, "disclosure 'values' is not allowed, only 'sealed'"),
+        (
+            {"disclosures": ["sealed"]},
+            f"disclosure 'values' ({LEVELS['values']}) is not allowed, only 'sealed'",
+        ),
     ):
         found = objections(bank(**{**willing, **unwilling}), proposal)
         assert found == [f"policy of bank: {words}"]

@@ -17,7 +17,7 @@ from vertikal import FDSKLClassifier
 from vertikal.ring import products
 assert type(products.LOOPS).__name__ == "NumpyRingLoops"
 generator = np.random.default_rng(0)
-X = generator.normal(size=(200, 6))
+X = generator.normal(size=(1000, 6))
 y = (X[:, 0] * X[:, 3] > 0).astype(int)
 for disclosure in LEVELS:
     model = FDSKLClassifier(3, disclosure=disclosure, **SETTINGS).fit(X, y)
@@ -48,7 +48,7 @@ def test_every_level_without_numba():
     )
     assert done.returncode == 0, done.stderr
     generator = np.random.default_rng(0)
-    X = generator.normal(size=(200, 6))
+    X = generator.normal(size=(1000, 6))
     y = (X[:, 0] * X[:, 3] > 0).astype(int)
     lines = done.stdout.splitlines()
     for disclosure, line in zip(LEVELS, lines, strict=True):

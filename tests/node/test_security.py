@@ -206,7 +206,7 @@ def test_a_job_cannot_name_what_is_not_offered(world, touched, change, said):
 @pytest.mark.parametrize(
     ("directions", "said"),
     [
-        (16, "disclosure 'open' is not allowed, only 'values'"),
+        (16, "every training row) is not allowed, only 'values'"),
         (64, "64 directions per row, at most 32 are allowed"),
     ],
 )

@@ -58,7 +58,7 @@ def check(as_json: bool, party: Path | None) -> None:
 @json_option
 @party_option
 def verify(name: str | None, compared: bool, as_json: bool, party: Path | None) -> None:
-    """Show the safety digits of this party and each other one, or of NAME alone.
+    """Show the safety digits to compare with the others, or with NAME.
 
     Call the other owner, by a number that you have from elsewhere, and read the digits to each
     other. If they are the same, nobody has put a key of his own into the federation file in either
@@ -110,7 +110,7 @@ def verify(name: str | None, compared: bool, as_json: bool, party: Path | None) 
 @json_option
 @party_option
 def changes(as_json: bool, party: Path | None) -> None:
-    """List the changes of keys and members, those that hold and those that are proposed."""
+    """List the changes of keys and members, in force or proposed."""
     answer = ask_service(party, "changes")
     if as_json:
         print_json(answer)
@@ -165,7 +165,7 @@ def accept(digest: str, party: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @party_option
 def update(file: Path, party: Path | None) -> None:
-    """Take in the signed changes in FILE, the federation file of another party.
+    """Take in the signed changes in FILE, another party's federation file.
 
     For changes that could not come by themselves: while a party was not connected, another one got
     a new key, and now the two refuse each other.
