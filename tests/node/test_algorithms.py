@@ -30,16 +30,17 @@ STEPS = "batch_size = 32, block_size = 8, n_steps = 60"
 DSG = f'disclosure = "open"\nsolver = {{ name = "dsg", {STEPS} }}'
 SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iter = 60\nalpha = 0.01\n'
 
+PRECISE = (
+    'disclosure = { name = "values", value_bits = 20, gradient_bits = 20, prediction_bits = 28 }'
+)
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},
-    "fdskl values": {
-        "settings": 'disclosure = { name = "values", value_bits = 20, gradient_bits = 20 }'
-    },
+    "fdskl values": {"settings": PRECISE},
     "fdskl sealed": {"settings": 'disclosure = "sealed"\n' + SEALED.format("square")},
     "avfkam": {"top": AVFKAM, "settings": 'disclosure = "open"'},
     "avfkam values": {
         "top": AVFKAM,
-        "settings": 'disclosure = { name = "values", value_bits = 20, gradient_bits = 20 }',
+        "settings": PRECISE,
     },
     "avfkam sealed": {
         "top": AVFKAM,
