@@ -96,13 +96,14 @@ def world(tmp_path_factory):
 def prepared(monkeypatch):
     """By party: the table and the labels that its program was given, in the common order."""
     found = {}
-    real = party_run._learn
+    real = party_run.prepare
 
-    def learn(run, columns):
-        found[run.place.me] = (columns.table, columns.labels)
-        return real(run, columns)
+    def prepare(place, rows=None):
+        columns = real(place, rows)
+        found[place.me] = (columns.table, columns.labels)
+        return columns
 
-    monkeypatch.setattr(party_run, "_learn", learn)
+    monkeypatch.setattr(party_run, "prepare", prepare)
     return found
 
 

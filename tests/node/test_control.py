@@ -71,32 +71,23 @@ def test_a_store_deep_below(tmp_path):
         ask(store, "echo")
 
 
-class Short:
-    """A socket for which there are no open files left, twice."""
-
-    def __init__(self, real):
-        self._real = real
-        self.failures = 2
-
-    def accept(self):
-        if self.failures:
-            self.failures -= 1
-            raise OSError(errno.EMFILE, "Too many open files")
-        return self._real.accept()
-
-    def close(self):
-        self._real.close()
-
-
 def test_a_want_of_open_files_or_threads_passes(tmp_path, monkeypatch):
     store = private_folder(tmp_path / "store")
     server = ControlServer(store, lambda request: "there")
-    short = server._socket = Short(server._socket)
+    real, failures = socket.socket.accept, [1, 2]
+
+    def accept(self):
+        if failures:
+            failures.pop()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
     monkeypatch.setattr(control, "PAUSE", 0.01)
     server.start()
     try:
         assert ask(store, "echo") == "there"
-        assert not short.failures
+        assert not failures
         with monkeypatch.context() as patch:
 
             def start(self):

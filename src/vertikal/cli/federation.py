@@ -165,7 +165,7 @@ def accept(digest: str, party: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @party_option
 def update(file: Path, party: Path | None) -> None:
-    """Take in the signed changes in FILE, another party's federation file.
+    """Take in the signed changes in FILE, a federation file.
 
     For changes that could not come by themselves: while a party was not connected, another one got
     a new key, and now the two refuse each other.

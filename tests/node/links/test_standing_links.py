@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import msgspec
@@ -211,17 +212,21 @@ def test_nothing_is_sent_to_who_is_not_in_the_federation_any_more(bank):
 
 
 def overtaken(links, monkeypatch, new):
-    """Another thread is quicker between the end of a link and the word of it."""
-    present = links._present
+    """Another thread is quicker between the end of a link and the word of it.
 
-    def late(*arguments, **options):
-        monkeypatch.setattr(links, "_present", present)
-        links.link_up(new)
-        if new.peer == links.relay:
-            links.arrived(notice("shop", True), new)
-        present(*arguments, **options)
+    It takes the moment at which the thread that ends the link looks at the clock.
+    """
+    now, mine = time.monotonic, threading.get_ident()
 
-    monkeypatch.setattr(links, "_present", late)
+    def late():
+        if threading.get_ident() == mine:
+            monkeypatch.setattr(time, "monotonic", now)
+            links.link_up(new)
+            if new.peer == links.relay:
+                links.arrived(notice("shop", True), new)
+        return now()
+
+    monkeypatch.setattr(time, "monotonic", late)
 
 
 def test_the_end_of_an_old_link_that_is_told_late_does_not_hide_the_new_one(lender, monkeypatch):

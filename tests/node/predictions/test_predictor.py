@@ -58,7 +58,7 @@ def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('["open", "values", ', '["values", ', "disclosure 'open' .*is not allowed"),
+        ('["open", "values", ', '["values", ', "policy of bank: disclosure 'open'"),
         ('who = ["lender"]', "who = []", "lender may not submit jobs"),
         ('"balance", ', "", "offers no column 'balance'"),
     ],

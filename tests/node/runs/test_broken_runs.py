@@ -19,8 +19,8 @@ from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.errors import PeerStopped
 from vertikal.node.models.store import ModelStore
-from vertikal.node.runs import leader, party_run, workplaces
-from vertikal.node.runs.checkpoint_folder import SECRET, CheckpointFolder
+from vertikal.node.runs import leader, workplaces
+from vertikal.node.runs.checkpoint_folder import ROWS, SECRET, CheckpointFolder
 from vertikal.node.storage.audit_log import read
 from vertikal.party.checkpoints import CheckpointedTally
 from vertikal.privacy.budget import BudgetFile
@@ -85,6 +85,19 @@ def cut(monkeypatch, *calls):
     monkeypatch.setattr(lbfgs, "line_search", search)
 
 
+def before_the_second_run(monkeypatch, act):
+    """Let something happen when the first run is over for the leader and no other has begun."""
+    done = []
+
+    def pause(attempts):
+        if attempts == 1 and not done:
+            done.append(1)
+            act()
+        return 0.1
+
+    monkeypatch.setattr(leader, "pause", pause)
+
+
 def forgetful(monkeypatch):
     """A lender whose answers do not come to its disk."""
     real = CheckpointFolder.entries
@@ -114,20 +127,15 @@ def test_a_resumed_solver_asks_nothing_twice(world, opened, monkeypatch):
 
 def test_what_the_helper_opened_is_on_its_disk(world, opened, monkeypatch):
     cut(monkeypatch, 5)
-    real = party_run._tell_stage
-
-    def tell(mesh, mine):
-        # What the helper has of the first run when the second begins.
-        if mesh.me == "bank":
-            kept.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else [])
-        return real(mesh, mine)
-
     kept = []
-    monkeypatch.setattr(party_run, "_tell_stage", tell)
-    record = world.submit()
-    folder = Path(world.root, "bank", "store", "checkpoints", record.digest[:16])
-    world.done(record.digest)
-    assert f"opened-{b'lender'.hex()}.list" in kept[1]
+
+    def look():
+        folder = Path(world.root, "bank", "store", "checkpoints")
+        kept.extend(path.name for path in folder.glob("*/*"))
+
+    before_the_second_run(monkeypatch, look)
+    world.done(world.submit().digest)
+    assert f"opened-{b'lender'.hex()}.list" in kept
     assert opened.passes == PASSES
 
 
@@ -143,10 +151,15 @@ def test_answers_that_were_lost_are_not_opened_again(world, opened, monkeypatch)
 def test_a_label_party_that_does_not_heed_it_is_stopped(world, opened, monkeypatch):
     forgetful(monkeypatch)
     cut(monkeypatch, 4)
-    real = hidden.HiddenPass._passes_left
-    monkeypatch.setattr(
-        hidden.HiddenPass, "_passes_left", lambda self, count: real(self, count) and None
-    )
+    gather = hidden.HiddenPass.gather
+
+    def heedless(self, rows, kept):
+        operator = gather(self, rows, kept)
+        if operator is not None:
+            operator.most_forward = None
+        return operator
+
+    monkeypatch.setattr(hidden.HiddenPass, "gather", heedless)
     digest = world.submit().digest
     for name in NAMES:
         record = world.wait(name, digest, lambda one: one.final, "stops")
@@ -194,19 +207,15 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
 def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
     """A leader that aligns with other ids after a run was broken off."""
     cut(monkeypatch, 3)
-    digest = world.submit().digest
-    lender = world.record("lender", digest)
-    real = party_run._stage
 
-    def stage(run, kept):
-        if run.place.me == "lender" and run.place.record.attempt > 1:
-            path = world.root / "lender" / "people.csv"
-            lines = path.read_text().splitlines()
-            path.write_text("\n".join(line for line in lines if not line.startswith("1003,")))
-            (kept.folder / "rows").unlink()
-        return real(run, kept)
+    def take_another_table():
+        path = world.root / "lender" / "people.csv"
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join(line for line in lines if not line.startswith("1003,")))
+        (kept,) = (world.root / "lender" / "store" / "checkpoints").glob(f"*/{ROWS}")
+        kept.unlink()
 
-    monkeypatch.setattr(party_run, "_stage", stage)
+    before_the_second_run(monkeypatch, take_another_table)
     real_digest = workplaces.table_digest
 
     def as_approved(home, *arguments):
@@ -214,6 +223,8 @@ def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
         return _table(world, home)
 
     monkeypatch.setattr(workplaces, "table_digest", as_approved)
+    digest = world.submit().digest
+    lender = world.record("lender", digest)
     world.wait("bank", digest, lambda one: one.final, "stops")
     assert lender.attempt == 2
     said = [world.record(name, digest).note for name in ("bank", "shop")]
@@ -230,20 +241,19 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
     (world.root / "lender" / "credit.toml").write_text(text)
     monkeypatch.setattr(phases, "BLOCK_BYTES", 64 * 16)
     cut(monkeypatch, 2)
-    real, forgot = party_run._stage, []
+    forgot = []
 
-    def stage(run, kept):
-        if run.place.me == "bank" and run.place.record.attempt == 2:
-            (kept.folder / SECRET).unlink()
-        return real(run, kept)
+    def lose_the_secret():
+        (kept,) = (world.root / "bank" / "store" / "checkpoints").glob(f"*/{SECRET}")
+        kept.unlink()
 
+    before_the_second_run(monkeypatch, lose_the_secret)
     forget = CheckpointFolder.forget_work
 
     def forgets(self):
         forgot.append(self.saved_blocks("phases"))
         forget(self)
 
-    monkeypatch.setattr(party_run, "_stage", stage)
     monkeypatch.setattr(CheckpointFolder, "forget_work", forgets)
     digest = world.submit().digest
     world.done(digest)

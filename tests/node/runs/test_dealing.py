@@ -113,25 +113,30 @@ def test_a_dealer_that_is_started_again(tmp_path, monkeypatch):
     """It keeps the number of rows, and is not told again."""
     begin(tmp_path)
     with trio(tmp_path, WITH_NOTARY) as world:
-        real, broken = party_run._learn, []
+        real, broken = party_run.prepare, []
 
-        def learn(run, columns):
-            if run.place.me == "notary" and not broken:
+        def prepare(place, rows=None):
+            columns = real(place, rows)
+            if place.me == "notary" and not broken:
                 broken.append(columns.table.rows)
-                world["notary"].runs.run_of(run.place.record).end("taken away")
-            return real(run, columns)
+                world["notary"].runs.run_of(place.record).end("taken away")
+            return columns
 
-        monkeypatch.setattr(party_run, "_learn", learn)
-        heard = []
-        hear = party_run._hear_rows
-        monkeypatch.setattr(
-            party_run, "_hear_rows", lambda *arguments: (heard.append(1), hear(*arguments))
-        )
+        monkeypatch.setattr(party_run, "prepare", prepare)
         digest = world.submit().digest
         until(lambda: broken, "broken off")
         world.done(digest)
-        assert (broken, heard) == ([ROWS], [1])
+        assert broken == [ROWS]
         assert world.record("notary", digest).attempt == 2
+    events = [line.event for line in read(tmp_path / "notary" / "store" / "audit.log")]
+    assert events.count("aligned") == 1
+    told = [
+        (name, line.facts["bytes"])
+        for name in WITH_NOTARY
+        for line in read(tmp_path / name / "store" / "audit.log")
+        if "common rows to notary" in line.facts.get("bytes", {})
+    ]
+    assert sorted(name for name, _ in told) == sorted(set(WITH_NOTARY) - {"notary"})
 
 
 def test_what_is_refused(tmp_path):

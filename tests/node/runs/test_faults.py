@@ -14,7 +14,7 @@ from tests.node.services import Trio, trio
 from tests.organisations import NAMES, RULE, lay_out, write_job
 from tests.waiting import until
 from vertikal import files
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL, Fdskl
 from vertikal.errors import InputError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import Proposal, SignedBytes
@@ -100,25 +100,31 @@ def test_a_table_that_changed_after_its_owner_approved(tmp_path):
         assert all(world.models(name).newest_of_job(digest) is None for name in NAMES)
 
 
-@pytest.mark.parametrize("late", ["_align", "_labels"])
-def test_a_table_that_changes_during_a_run(world, monkeypatch, late):
-    """Exported anew in another order, while others are waited for or between its columns."""
+@pytest.mark.parametrize(
+    ("late", "who"),
+    [
+        ("align", lambda party, found: party.name),
+        ("learn_preparation", lambda source, found: found[0].party),
+    ],
+)
+def test_a_table_that_changes_during_a_run(world, monkeypatch, late, who):
+    """Exported anew in another order, while others are waited for or once its columns are read."""
     table = world.root / "bank" / "people.csv"
-    real, learn, learned = getattr(party_run, late), party_run._learn, []
+    real, train, learned = getattr(party_run, late), Fdskl.train, []
 
-    def stage(first, *arguments):
-        found = real(first, *arguments)
-        if getattr(first, "place", first).me == "bank":
+    def then_changed(first, *arguments, **options):
+        found = real(first, *arguments, **options)
+        if who(first, found) == "bank":
             title, *lines = table.read_text().splitlines()
             table.write_text("\n".join([title, *reversed(lines)]))
         return found
 
-    def learns(run, columns):
-        learned.append(run.place.me)
-        return learn(run, columns)
+    def trains(self, party, *arguments):
+        learned.append(party.name)
+        return train(self, party, *arguments)
 
-    monkeypatch.setattr(party_run, late, stage)
-    monkeypatch.setattr(party_run, "_learn", learns)
+    monkeypatch.setattr(party_run, late, then_changed)
+    monkeypatch.setattr(Fdskl, "train", trains)
     digest = world.submit().digest
     record = world.wait("bank", digest, lambda one: one.final or one.done, "ends")
     assert "has changed since bank approved" in record.note
