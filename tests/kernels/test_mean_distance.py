@@ -30,7 +30,7 @@ def table(rows=23, zeros=0.6):
 @pytest.mark.parametrize("zeros", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("cells", [1, 30, 1 << 22])
 def test_it_is_the_mean_over_all_pairs(monkeypatch, name, form, zeros, cells):
-    monkeypatch.setattr(module, "_CELLS", cells)
+    monkeypatch.setattr(module, "CELLS", cells)
     values = table(zeros=zeros)
     expected = mean_distance_of_all_pairs(name, values * FACTOR)
     assert found(name, form(values)) == pytest.approx(expected, rel=1e-12, abs=1e-300)

@@ -19,7 +19,7 @@ from vertikal.kernels.spectral import Kernel
 Array = npt.NDArray[Any]
 Read = Callable[[slice], Block]
 
-_CELLS = 1 << 22
+CELLS = 1 << 22
 """Numbers that are read at once; to sort a column takes as many as it is long."""
 
 
@@ -83,7 +83,7 @@ def _absolute_differences(read: Read, rows: int) -> Array:
     # A gap between neighbours counts in each pair of a row below it and a row above it.
     pairs_across = below * (rows - below)
     total = np.empty(width)
-    group = max(1, _CELLS // rows)
+    group = max(1, CELLS // rows)
     for start in range(0, width, group):
         columns = slice(start, start + group)
         parts = [read(span)[:, columns] for span in _spans(rows, width)]
@@ -105,5 +105,5 @@ def _sparse_differences(columns: Any) -> Array:
 
 
 def _spans(rows: int, width: int) -> list[slice]:
-    height = max(1, _CELLS // width)
+    height = max(1, CELLS // width)
     return [slice(i, min(i + height, rows)) for i in range(0, rows, height)]

@@ -288,7 +288,7 @@ def test_a_member_cannot_cut_another_off_from_the_relay(three, raw, said):
     ends, complaints = three
     shop = ends["shop"][0]
     before = shop.presence()["lender"].changed
-    ends["bank"][0]._links["lender"].outbox.put(raw, urgent=True)
+    ends["bank"][0].links["lender"].outbox.put(raw, urgent=True)
     until(lambda: complaints["lender"], "the relay says who sent it")
     time.sleep(0.2)
     assert shop.is_up("lender")
@@ -306,7 +306,7 @@ def test_nor_by_the_relay_where_they_have_a_link_of_their_own(three):
     ends, complaints = three
     shop = ends["shop"][0]
     before = shop.presence()["lender"].changed
-    ends["bank"][0]._links["lender"].outbox.put(parcel(CONTROL, "bank", "shop"), urgent=True)
+    ends["bank"][0].links["lender"].outbox.put(parcel(CONTROL, "bank", "shop"), urgent=True)
     until(lambda: complaints["lender"], "the relay says who sent it")
     time.sleep(0.2)
     assert shop.presence()["lender"].changed == before
@@ -327,7 +327,7 @@ def test_a_member_that_sends_too_many_messages_is_not_listened_to(lender):
     """What is beyond the limit is neither read nor passed on, and costs others nothing."""
     link, complaints = Link("shop", False), []
     lender.link_up(link)
-    lender._on_nonsense = lambda *complaint: complaints.append(complaint)
+    lender.on_nonsense = lambda *complaint: complaints.append(complaint)
     for _ in range(3000):
         lender.arrived(parcel(CONTROL, "bank", "shop", b"hello"), Link("bank", False))
     lender.arrived(parcel(CONTROL, "bank", "lender", b"hello"), Link("bank", False))

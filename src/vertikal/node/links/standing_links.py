@@ -126,14 +126,14 @@ class StandingLinks:
         self.me = me
         self._on_control = on_control
         self._on_presence = on_presence
-        self._on_nonsense = on_nonsense
+        self.on_nonsense = on_nonsense
         self._lock = threading.RLock()
         self._gone: set[bytes] = set()
         """Short names of members that were removed."""
         self._quotas: dict[tuple[str, str], ControlQuota] = {}
         self._go_by(federation, credentials)
         self._bind = federation.member(me).bind
-        self._links: dict[str, Link] = {}
+        self.links: dict[str, Link] = {}
         self._sessions: dict[str, bytes] = {}
         self._presence = {name: Presence() for name in self.parties if name != me}
         self._meshes: dict[bytes, AttachedMesh] = {}
@@ -174,8 +174,8 @@ class StandingLinks:
             removed = [name for name in self._presence if name not in federation.names]
             self._go_by(federation, credentials)
             renewed = [name for name in self._presence if self._keys.get(name) != keys[name]]
-            ended = [self._links[name] for name in renewed if name in self._links]
-            leaving = [self._links.pop(name) for name in removed if name in self._links]
+            ended = [self.links[name] for name in renewed if name in self.links]
+            leaving = [self.links.pop(name) for name in removed if name in self.links]
             diallers = [self._diallers.pop(name) for name in removed if name in self._diallers]
             for name in removed:
                 self._gone.add(short_name(name))
@@ -231,7 +231,7 @@ class StandingLinks:
         with self._lock:
             self._stopped = True
             timers, diallers = list(self._timers), list(self._diallers.values())
-            links = list(self._links.values())
+            links = list(self.links.values())
         for timer in timers:
             timer.cancel()
         for link in links:
@@ -286,7 +286,7 @@ class StandingLinks:
             # A member that has left: the relay would break a link that still names it.
             return
         with self._lock:
-            link = self._links.get(to if to in self._direct else self.relay)
+            link = self.links.get(to if to in self._direct else self.relay)
         if link is not None:
             head = HEAD.pack(kind, run, short_name(self.me), short_name(to))
             link.outbox.put(head + body, urgent=urgent)
@@ -315,7 +315,7 @@ class StandingLinks:
             if name not in self._presence:
                 raise IdentityError(f"{name!r} is not another party of this federation")
             known = self._sessions.get(name)
-            alive = name in self._links and time.monotonic() - self._presence[name].heard < STALE
+            alive = name in self.links and time.monotonic() - self._presence[name].heard < STALE
             if known not in (None, session) and alive:
                 raise NameTaken(
                     f"two processes claim the name {name!r}: another service is connected; end "
@@ -327,8 +327,8 @@ class StandingLinks:
         with self._lock:
             if link.peer not in self._presence:
                 raise WireError(f"{link.peer!r} is not another party of this federation")
-            old = self._links.get(link.peer)
-            self._links[link.peer] = link
+            old = self.links.get(link.peer)
+            self.links[link.peer] = link
             session = self._sessions.get(link.peer, b"")
         if old is not None:
             old.close()
@@ -341,15 +341,15 @@ class StandingLinks:
 
     def link_down(self, link: Link) -> None:
         with self._lock:
-            if self._links.get(link.peer) is not link:
+            if self.links.get(link.peer) is not link:
                 return
-            del self._links[link.peer]
+            del self.links[link.peer]
         self._present(link.peer, False, b"", lost=link.peer)
         if link.peer == self.relay:
             for name in self.relayed(self.parties):
                 self._present(name, False, b"", lost=link.peer)
         with self._lock:
-            if self.me == self.relay and link.peer not in self._links:
+            if self.me == self.relay and link.peer not in self.links:
                 self._announce(link.peer, False, b"")
 
     def arrived(self, raw: bytes, link: Link) -> None:
@@ -359,7 +359,7 @@ class StandingLinks:
         except WireError as error:
             if not link.dialled:
                 # Who was dialled is blamed by its dialler.
-                self._on_nonsense(link.peer, f"its link was ended, for it sent {error}")
+                self.on_nonsense(link.peer, f"its link was ended, for it sent {error}")
             raise
 
     def _sort(self, raw: bytes, link: Link) -> None:
@@ -376,7 +376,7 @@ class StandingLinks:
             raise WireError(f"a parcel of {sender} over the link of {link.peer}")
         self._check_parcel(kind, raw, sender)
         if kind == CONTROL and not self._quotas[sender, receiver].take(len(raw)):
-            self._on_nonsense(
+            self.on_nonsense(
                 sender,
                 f"more than {CONTROL_MESSAGES[0]} messages to {receiver} in {CONTROL_MESSAGES[1]:g}"
                 f" s, or {CONTROL_BYTES[0]} bytes in {CONTROL_BYTES[1]:g} s; the rest is dropped",
@@ -435,7 +435,7 @@ class StandingLinks:
             # Its receiver takes such a parcel from nobody but the sender.
             raise WireError(f"a parcel for {receiver}, to which {sender} has a link of its own")
         with self._lock:
-            onward = self._links.get(receiver)
+            onward = self.links.get(receiver)
         if onward is not None:
             onward.outbox.put(raw, urgent=urgent, source=sender, limit=RELAY_CAPACITY)
 
@@ -459,7 +459,7 @@ class StandingLinks:
         """Note that a party can be reached, or that it cannot since the link to ``lost`` ended."""
         now = time.monotonic()
         with self._lock:
-            if lost in self._links or name not in self._presence:
+            if lost in self.links or name not in self._presence:
                 # This is late news of an older link, or of a member that was removed.
                 return
             one = self._presence[name]
