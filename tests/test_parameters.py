@@ -69,7 +69,7 @@ WORDS = [
     (str, "a text"),
     (bool, "True or False"),
     (Positive | Literal["auto"], "a positive number or 'auto'"),
-    (Positive | Literal["median", "mean"], "a positive number, 'median' or 'mean'"),
+    (Positive | Literal["fast", "slow"], "a positive number, 'fast' or 'slow'"),
     (Count | None, "a positive whole number or None"),
     (Literal["one"], "'one'"),
     (Literal[8, 16, 32], "one of 8, 16, 32"),
