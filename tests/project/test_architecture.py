@@ -83,6 +83,22 @@ def test_imports_point_down_the_drawing(page):
     assert upward == set()
 
 
+def missing_files(markdown: str, roots: tuple[Path, ...]) -> list[str]:
+    """Python files that a page names in backticks and that are nowhere below the roots."""
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_0-9]+\.py)`", markdown)
+    return [name for name in named if not any((root / name).is_file() for root in roots)]
+
+
+@pytest.mark.parametrize("file", sorted(PAGE.parent.glob("*.md")), ids=lambda file: file.stem)
+def test_every_file_that_a_page_names_is_there(file):
+    assert missing_files(file.read_text(encoding="utf-8"), (PACKAGE, PAGE.parents[1])) == []
+
+
+def test_a_file_that_moved_is_noticed():
+    page = "See `data/formats.py` and `data/file_formats.py`."
+    assert missing_files(page, (PACKAGE,)) == ["data/formats.py"]
+
+
 FIT = "A row through `fit`"
 JOB = "A job from `submit` to the model"
 PASS = "A pass with `values`"

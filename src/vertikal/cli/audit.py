@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.group import OrderedGroup
 from vertikal.cli.output import json_option, print_table
 from vertikal.cli.party_option import party_option, store_of
 

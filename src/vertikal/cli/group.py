@@ -35,6 +35,13 @@ COMMANDS = {
 """Command -> its file in this folder and its name there, in the order of use."""
 
 
+class OrderedGroup(click.Group):
+    """A group whose help lists its commands as they stand in the file, not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 class OneLineErrors(click.Group):
     """A group whose commands report the library's own errors in one line."""
 

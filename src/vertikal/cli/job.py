@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.group import OrderedGroup
 from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import ask_service, party_option
 from vertikal.errors import JobFailed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vertikal.cli.ordered_group import OrderedGroup
+from vertikal.cli.group import OrderedGroup
 from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import party_option, store_of
 
