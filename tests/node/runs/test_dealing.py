@@ -83,7 +83,10 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
     )
     assert "rows asked for to notary" in sent
     assert "common rows to notary" in sent
-    for kind in ("ids asked for", "id counts", "blinded ids", "rows chosen", "common ids"):
+    for kind in (
+        *("ids asked for", "id counts", "blinded ids", "rows chosen", "common ids"),
+        *("request salts", "request digests"),
+    ):
         assert f"'{kind} to notary'" not in sent
     assert '"1000"' not in said
 

@@ -61,7 +61,13 @@ class Predictor:
             raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
         began = time.monotonic()
         scores = self._sessions.ask(record, ids, degraded)
-        self._home.log.record("predictions", model=name, digest=record.digest, rows=len(ids))
+        self._home.log.record(
+            "predictions",
+            model=name,
+            digest=record.digest,
+            rows=len(ids),
+            request=scores.request,
+        )
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
         algorithm = algorithm_named(job.algorithm)
         return scores.rows(algorithm.predicts_log_odds(job.algorithm_settings()))

@@ -4,8 +4,9 @@ A session is a mesh and a party that stay while requests come. In each request t
 ids that it asks for. Every other party checks that its policy allows so many rows today, answers
 which of the ids it knows, and takes part with its rows. An id that a party lacks is left out. Where
 the leader asks for it and the others allow it, such an id is scored all the same, with that party's
-columns at their training means, and flagged as degraded. A dealer without data is told how many
-rows there are, and no id.
+columns at their training means, and flagged as degraded. Before anything is computed, the parties
+compare what each was asked (`request_comparison.py`). A dealer without data is told how many rows
+there are, and no id.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ import numpy as np
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.tables import Table
-from vertikal.errors import DiskFull, InputError, MeshError, PeerVisibleError, PredictionRefused
+from vertikal.errors import (
+    AgreementError,
+    DiskFull,
+    InputError,
+    MeshError,
+    PeerVisibleError,
+    PredictionRefused,
+)
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
@@ -28,6 +36,7 @@ from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.model_cache import Model, ModelCache
+from vertikal.node.predictions.request_comparison import RequestComparison
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.party.party import Party
@@ -88,6 +97,8 @@ class Scores:
     values: Any  # (ids,) f; nan where it was not scored
     unknown: tuple[tuple[str, ...], ...]
     """By id: the parties that do not know it. With a value, the score is degraded."""
+    request: str = ""
+    """Digest of the request, the same in the audit logs of all that were told its ids."""
 
     def rows(self, log_odds: bool) -> list[dict[str, Any]]:
         """Make one record per id, for a file or an answer; log-odds also give a probability."""
@@ -133,6 +144,8 @@ class Session:
             patience=PATIENCE,
         )
         self._party: Any = None
+        self._comparison: RequestComparison | None = None
+        """None at a dealer without data, which is told no ids."""
         self._over = False
         self._requests = 0
         self._began = self._used = time.monotonic()
@@ -160,6 +173,8 @@ class Session:
                 masking=job.masking,
                 shape=job.shape,
             )
+            if self._home.me != self._bare_dealer:
+                self._comparison = RequestComparison(self._party, job.table_parties)
         except BaseException as error:
             if not isinstance(error, MeshError):
                 # A party that has not met this one yet would not hear why it ends.
@@ -201,6 +216,7 @@ class Session:
         self._send_request(_Request(len(ids), ids, degraded))
         if not ids:
             return Scores((), np.zeros(0), ())
+        request = self._digest(ids, degraded)
         self._rows = self._cache.rows(self._model)
         known = {party.name: self._rows.known(ids)}
         for name in self._others():
@@ -212,6 +228,7 @@ class Session:
         if not refusals:
             chosen = np.ones(len(ids), bool) if degraded else everywhere
         self._send_chosen(chosen)
+        self._compare(request, chosen)
         values = np.full(len(ids), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
@@ -221,7 +238,7 @@ class Session:
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
-        return Scores(ids, values, unknown)
+        return Scores(ids, values, unknown, request.hex())
 
     def serve(self, limit: DailyLimit) -> None:
         """Take part in requests until the leader has no more; all others call it."""
@@ -229,10 +246,12 @@ class Session:
             request = self._receive_request()
             if not request.rows:
                 return
-            told = self._known(request, limit)
+            digest = self._digest(request.ids, request.degraded)
+            told = self._known(request, digest, limit)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
             chosen = self._receive_chosen()
             self._check_chosen(request, told, chosen)
+            self._compare(digest, chosen)
             if chosen.any():
                 self._predict(request.ids, chosen)
 
@@ -251,7 +270,21 @@ class Session:
         if not request.degraded and not told[: len(chosen)][chosen].all():
             raise MeshError(f"{leader} chose rows that {me} does not have")
 
-    def _known(self, request: _Request, limit: DailyLimit) -> Any:
+    def _digest(self, ids: tuple[str, ...], degraded: bool) -> bytes:
+        """Compute the digest of a request; a dealer without data has none."""
+        return b"" if self._comparison is None else self._comparison.digest(ids, degraded)
+
+    def _compare(self, digest: bytes, chosen: Any) -> None:
+        """Refuse a request that is another one at somebody else, before anything is computed."""
+        if self._comparison is None:
+            return
+        try:
+            self._comparison.compare(digest, chosen)
+        except AgreementError as error:
+            self._home.note_refusal(self._party.leader, f"request {digest.hex()}: {error}")
+            raise
+
+    def _known(self, request: _Request, digest: bytes, limit: DailyLimit) -> Any:
         """Answer which of the ids asked for are known here, or why they are not to be predicted."""
         try:
             self._model = self._cache.model(self._model.record)
@@ -262,7 +295,11 @@ class Session:
                 self._rows = self._cache.rows(self._model)
                 told = self._rows.known(request.ids).astype(np.uint8)
             self._home.log.record(
-                "predicted", peer=self._party.leader, rows=request.rows, model=self._model.digest
+                "predicted",
+                peer=self._party.leader,
+                rows=request.rows,
+                model=self._model.digest,
+                request=digest.hex(),
             )
         except DiskFull as error:
             return {"refused": peer_message(self._home.me, error)}
