@@ -296,3 +296,24 @@ def test_other_keys_count_from_the_next_connection_on():
         for link in (*b.links("up"), *a.links("up")):
             link.close()
         listener.stop()
+
+
+def test_tls_is_given_new_keys_once(monkeypatch):
+    """gRPC replaces its keys by any answer but None, while other connections are using them."""
+    asked = []
+    original = grpc.dynamic_ssl_server_credentials
+
+    def watched(first, fetch, **options):
+        asked.append(fetch)
+        return original(first, fetch, **options)
+
+    monkeypatch.setattr(grpc, "dynamic_ssl_server_credentials", watched)
+    listener = Listener(LinkedMesh("a"), "127.0.0.1:0", credentials("a", "ab"), plaintext=False)
+    try:
+        (fetch,) = asked
+        assert [fetch(), fetch()] == [None, None]
+        listener.trust(credentials("a", "ab"))
+        assert fetch() is not None
+        assert fetch() is None
+    finally:
+        listener.stop()

@@ -232,6 +232,8 @@ class Listener:
         self._streams: dict[bytes, int] = {}
         """Streams by the certificate of who opened them."""
         self._lock = threading.Lock()
+        self._changed: grpc.ServerCertificateConfiguration | None = None
+        """Keys that TLS does not go by yet."""
         self._server = grpc.server(self._pool, options=OPTIONS)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         generic = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
@@ -240,9 +242,8 @@ class Listener:
             if plaintext:
                 self.port = self._server.add_insecure_port(address)
             else:
-                self._fresh = self._configuration()
                 credentials = grpc.dynamic_ssl_server_credentials(
-                    self._fresh, lambda: self._fresh, require_client_authentication=True
+                    self._configuration(), self._take_changed, require_client_authentication=True
                 )
                 self.port = self._server.add_secure_port(address, credentials)
         except RuntimeError:
@@ -262,7 +263,18 @@ class Listener:
     def trust(self, security: NetworkSecurity) -> None:
         """Go by other keys and parties from the next connection on; links that stand stay."""
         self._security = security
-        self._fresh = self._configuration()
+        with self._lock:
+            self._changed = self._configuration()
+
+    def _take_changed(self) -> grpc.ServerCertificateConfiguration | None:
+        """Answer TLS, which asks at every connection: the new keys once, then None, no change.
+
+        An answer other than None makes gRPC replace what other connections are using at the same
+        time, without a lock. Given with every connection, it crashed the process within hundreds.
+        """
+        with self._lock:
+            changed, self._changed = self._changed, None
+        return changed
 
     def start(self) -> None:
         self._server.start()
