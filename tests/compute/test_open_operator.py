@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.naive.phases import cosines
+from tests.naive.phases import features
 from vertikal.compute import open_operator as module
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.kernels.random_features import FourierMap
@@ -25,13 +25,13 @@ SUBSETS = {
 class Source:
     """Phases of all rows, and a fetch that hands them out in blocks of 7 and counts them."""
 
-    def __init__(self, bits, rows=ROWS, width=WIDTH):
+    def __init__(self, bits, rows=ROWS, width=WIDTH, **kind):
         self.ring = Ring(bits)
-        self.map = FourierMap(self.ring, np.zeros((1, width)), np.zeros(width), width)
+        self.map = FourierMap(self.ring, np.zeros((1, width)), np.zeros(width), width, **kind)
         self.phases = np.random.default_rng(bits).integers(
             0, 2**bits, (rows, width), self.ring.dtype
         )
-        self.features = cosines(self.phases) / np.sqrt(width)
+        self.features = features(self.phases, **kind) / np.sqrt(width)
         self.fetched = 0
 
     def fetch(self, rows):
@@ -61,12 +61,25 @@ def tolerance(mode):
     return 1e-13 if mode == "precise" else 5e-6
 
 
+KINDS = {
+    "cosine": {},
+    "pair": {"functions": "pair"},
+    "harmonics": {"functions": "pair", "harmonics": (1, 3)},
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """The features that each phase gives."""
+    return KINDS[request.param]
+
+
 @pytest.mark.parametrize("bits", [8, 16, 32])
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("subset", SUBSETS)
 @pytest.mark.parametrize("columns", [slice(None), slice(5, 13)])
-def test_products_with_the_explicit_matrix(mode, bits, outputs, subset, columns):
-    source = Source(bits)
+def test_products_with_the_explicit_matrix(mode, bits, outputs, subset, columns, kind):
+    source = Source(bits, **kind)
     operator = source.operator(kept_rows(mode))
     rows = SUBSETS[subset]
     matrix = source.features[slice(None) if rows is None else rows][:, columns]
@@ -83,9 +96,9 @@ def test_products_with_the_explicit_matrix(mode, bits, outputs, subset, columns)
 
 
 @pytest.mark.parametrize("subset", ["some", "cached", "uncached"])
-@pytest.mark.parametrize("columns", [slice(None), slice(5, 13)])
-def test_gram_against_the_explicit_matrix(mode, subset, columns):
-    source = Source(8)
+@pytest.mark.parametrize("columns", [slice(None), slice(5, 13), slice(15, 30)])
+def test_gram_against_the_explicit_matrix(mode, subset, columns, kind):
+    source = Source(8, **kind)
     operator = source.operator(kept_rows(mode))
     rows = SUBSETS[subset]
     weights = GENERATOR.random(len(rows))
@@ -97,12 +110,12 @@ def test_gram_against_the_explicit_matrix(mode, subset, columns):
 
 @pytest.mark.parametrize("subset", ["some", "cached", "uncached"])
 @pytest.mark.parametrize("columns", [slice(None), slice(5, 13)])
-def test_some_rows_as_an_operator_of_their_own(mode, subset, columns):
-    source = Source(8)
+def test_some_rows_as_an_operator_of_their_own(mode, subset, columns, kind):
+    source = Source(8, **kind)
     rows = SUBSETS[subset]
     batch = source.operator(kept_rows(mode)).restricted(rows)
     asked = source.fetched
-    assert (batch.rows, batch.width) == (len(rows), WIDTH)
+    assert (batch.rows, batch.width) == (len(rows), source.features.shape[1])
     matrix = source.features[rows][:, columns]
     coefficients, residuals = np.ones((matrix.shape[1], 2)), np.ones((len(rows), 2))
     near = {"atol": tolerance(mode)}

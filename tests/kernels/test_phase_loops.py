@@ -34,6 +34,11 @@ def exact_cosines(phases):
     return np.cos(phases.astype(np.float64) * (2 * math.pi / 256**phases.itemsize))
 
 
+def exact_pairs(phases):
+    angles = phases.astype(np.float64) * (2 * math.pi / 256**phases.itemsize)
+    return np.hstack((np.cos(angles), np.sin(angles)))
+
+
 def test_this_installation_compiles():
     assert isinstance(LOOPS, CompiledLoops)
 
@@ -146,6 +151,45 @@ def test_forward_and_adjoint_against_double_precision(loops, dtype, shape):
     np.testing.assert_allclose(gathered, expected, atol=2e-5)
 
 
+@pytest.mark.parametrize("loops", BOTH)
+@pytest.mark.parametrize("dtype", RINGS)
+@pytest.mark.parametrize("shape", SIZES)
+def test_decode_pair_is_cosine_and_sine_in_their_columns(loops, dtype, shape):
+    phases, width = phases_of(shape, dtype), shape[1]
+    out = np.full((shape[0], 2 * width + 3), 7.0, np.float32)
+    loops.decode_pair(phases, out, 2)
+    np.testing.assert_allclose(out[:, 2:-1], exact_pairs(phases), atol=3e-7, rtol=0)
+    assert (out[:, :2] == 7).all()
+    assert (out[:, -1] == 7).all()
+
+
+@pytest.mark.parametrize("loops", BOTH)
+def test_decode_pair_at_every_byte(loops):
+    phases = np.arange(256, dtype=np.uint8)[None, :]
+    out = np.empty((1, 512), np.float32)
+    loops.decode_pair(phases, out, 0)
+    np.testing.assert_allclose(out, exact_pairs(phases), atol=2e-7, rtol=0)
+
+
+@pytest.mark.parametrize("loops", BOTH)
+@pytest.mark.parametrize("dtype", RINGS)
+@pytest.mark.parametrize("shape", SIZES)
+def test_products_with_pairs_against_double_precision(loops, dtype, shape):
+    generator = np.random.default_rng(4)
+    phases = phases_of(shape, dtype)
+    coefficients = generator.normal(size=2 * shape[1]).astype(np.float32)
+    residuals = generator.normal(size=shape[0]).astype(np.float32)
+    values = np.full(shape[0], np.nan, np.float32)
+    loops.forward_pair(phases, coefficients, values)
+    expected = exact_pairs(phases) @ coefficients.astype(float)
+    np.testing.assert_allclose(values, expected, atol=2e-5)
+    # The adjoint adds to what is there.
+    gathered = np.full(2 * shape[1], 3.0, np.float32)
+    loops.adjoint_pair(phases, residuals, gathered)
+    expected = 3.0 + exact_pairs(phases).T @ residuals.astype(float)
+    np.testing.assert_allclose(gathered, expected, atol=3e-5)
+
+
 def test_numpy_loops_do_not_depend_on_their_block_height():
     class Narrow(NumpyLoops):
         _ELEMENTS = 16
@@ -159,3 +203,6 @@ def test_numpy_loops_do_not_depend_on_their_block_height():
     for loops, out in zip((BOTH[0], Narrow()), outs, strict=True):
         loops.forward(phases, np.ones(9, np.float32), out)
     np.testing.assert_allclose(*outs, atol=2e-6)
+    for loops, out in zip((BOTH[0], Narrow()), outs, strict=True):
+        loops.forward_pair(phases, np.ones(18, np.float32), out)
+    np.testing.assert_allclose(*outs, atol=4e-6)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.naive.phases import cosines, round_phases
+from tests.naive.kernels import exact_kernel
+from tests.naive.phases import cosines, features, round_phases
 from vertikal.errors import RingError
+from vertikal.kernels import feature_map as module
 from vertikal.kernels.phase_loops import CompiledLoops, NumpyLoops
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
@@ -19,12 +21,14 @@ pytest.importorskip("numba")
 BITS = [8, 16, 32]
 
 
-def make_map(bits=8, columns=5, width=24, *, centre=None, total=None, loops=None, seed=0):
+def make_map(
+    bits=8, columns=5, width=24, *, centre=None, total=None, loops=None, seed=0, **options
+):
     generator = np.random.default_rng(seed)
     ring = Ring(bits)
     omega = generator.normal(size=(columns, width))
     offsets = generator.integers(0, 2**bits, width).astype(ring.dtype)
-    options = {} if loops is None else {"loops": loops}
+    options |= {} if loops is None else {"loops": loops}
     return (
         omega,
         offsets,
@@ -146,12 +150,105 @@ def test_forward_and_adjoint_are_products_with_the_features(outputs, rows, colum
     generator = np.random.default_rng(6)
     *_, feature_map = make_map()
     phases = feature_map.local(generator.normal(size=(rows, 5)))[:, columns]
-    features = cosines(phases) / math.sqrt(24)
-    coefficients = generator.normal(size=(features.shape[1], outputs))
+    matrix = cosines(phases) / math.sqrt(24)
+    coefficients = generator.normal(size=(matrix.shape[1], outputs))
     residuals = generator.normal(size=(rows, outputs))
     np.testing.assert_allclose(
-        feature_map.forward(phases, coefficients), features @ coefficients, atol=5e-6
+        feature_map.forward(phases, coefficients), matrix @ coefficients, atol=5e-6
     )
     np.testing.assert_allclose(
-        feature_map.adjoint(phases, residuals), features.T @ residuals, atol=5e-5
+        feature_map.adjoint(phases, residuals), matrix.T @ residuals, atol=5e-5
     )
+
+
+KINDS = [
+    {"functions": "pair"},
+    {"functions": "cosine", "harmonics": (1, 2, 4)},
+    {"functions": "pair", "harmonics": (1, 3)},
+    {"functions": "pair", "harmonics": (2,)},
+]
+
+
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bits", BITS)
+def test_several_features_of_each_phase(bits, kind, loops):
+    *_, feature_map = make_map(bits, total=100, loops=loops, **kind)
+    phases = feature_map.local(np.random.default_rng(1).normal(size=(20, 5)))
+    plain = features(phases, **kind) / math.sqrt(100)
+    assert (feature_map.elements, feature_map.width) == (24, plain.shape[1])
+    assert phases.shape == (20, 24)
+    np.testing.assert_allclose(feature_map.decode(phases, np.float64), plain, atol=1e-15)
+    single = feature_map.decode(phases)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, plain, atol=1e-7)
+
+
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("rows", [0, 1, 700])
+@pytest.mark.parametrize("decoded", [1 << 22, 1000])
+def test_products_with_several_features_of_each_phase(
+    loops, kind, outputs, rows, decoded, monkeypatch
+):
+    monkeypatch.setattr(module, "DECODED", decoded)
+    generator = np.random.default_rng(6)
+    *_, feature_map = make_map(loops=loops, **kind)
+    phases = feature_map.local(generator.normal(size=(rows, 5)))
+    matrix = features(phases, **kind) / math.sqrt(24)
+    coefficients = generator.normal(size=(matrix.shape[1], outputs))
+    residuals = generator.normal(size=(rows, outputs))
+    values = feature_map.forward(phases, coefficients)
+    gathered = feature_map.adjoint(phases, residuals)
+    np.testing.assert_allclose(values, matrix @ coefficients, atol=1e-5)
+    np.testing.assert_allclose(gathered, matrix.T @ residuals, atol=5e-5)
+    # The adjoint identity ⟨Φa, r⟩ = ⟨a, Φᵀr⟩.
+    left, right = np.sum(values * residuals), np.sum(coefficients * gathered)
+    assert left == pytest.approx(right, abs=1e-3)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_harmonic_has_the_phases_of_the_multiple_of_its_directions(bits):
+    # Whole steps are rounded nowhere, so multiples in the ring are the ring's own phases.
+    generator, ring = np.random.default_rng(7), Ring(bits)
+    omega = generator.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (5, 24)) / ring.steps
+    offsets = generator.integers(0, 2**bits, 24).astype(ring.dtype)
+    X = generator.integers(-9, 9, (40, 5)).astype(float)
+    for kind in ("cosine", "pair"):
+        once = FourierMap(ring, omega, offsets, 24, functions=kind, harmonics=(3,))
+        multiple = FourierMap(ring, 3 * omega, 3 * offsets, 24, functions=kind)
+        np.testing.assert_array_equal(
+            once.decode(once.local(X), np.float64), multiple.decode(multiple.local(X), np.float64)
+        )
+
+
+def kernel_errors(X, exact, draws, width, **kind):
+    """Mean squared error of inner products of features, over draws and pairs of rows."""
+    errors = []
+    for seed in range(draws):
+        *_, feature_map = make_map(16, width=width, seed=seed, **kind)
+        phi = feature_map.decode(feature_map.local(X), np.float64)
+        errors.append(np.square(phi @ phi.T - exact)[np.triu_indices(len(X), 1)].mean())
+    return np.mean(errors)
+
+
+def test_pairs_have_at_most_half_the_variance_of_as_many_cosines():
+    # Of D directions: cosines (2 + k(2x, 2z) − 2k²)/2D, pairs (1 + k(2x, 2z) − 2k²)/2D.
+    X = np.random.default_rng(8).normal(size=(12, 5))
+    exact, doubled = (exact_kernel("gaussian", factor * X, factor * X, 1.0) for factor in (1, 2))
+    upper = np.triu_indices(12, 1)
+    cosine = kernel_errors(X, exact, 200, 50)
+    pair = kernel_errors(X, exact, 200, 50, functions="pair")
+    assert cosine == pytest.approx((2 + doubled - 2 * exact**2)[upper].mean() / 100, rel=0.1)
+    assert pair == pytest.approx((1 + doubled - 2 * exact**2)[upper].mean() / 100, rel=0.1)
+    assert pair < 0.55 * cosine
+
+
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_harmonics_make_the_mean_of_narrower_kernels(functions):
+    X = 0.5 * np.random.default_rng(9).normal(size=(10, 5))
+    mean = np.mean([exact_kernel("gaussian", X, X, 1 / h) for h in (1, 2, 3)], axis=0)
+    error = kernel_errors(X, mean, 5, 20_000, functions=functions, harmonics=(1, 2, 3))
+    assert math.sqrt(error) < 0.01
+    assert math.sqrt(np.square(exact_kernel("gaussian", X, X, 1) - mean).mean()) > 0.1

@@ -150,3 +150,22 @@ def cosines(phases: np.ndarray) -> np.ndarray:
     return np.array([[math.sqrt(2) * math.cos(a) for a in row] for row in angles]).reshape(
         phases.shape
     )
+
+
+def features(
+    phases: np.ndarray, functions: str = "cosine", harmonics: Sequence[int] = (1,)
+) -> np.ndarray:
+    """√D times the features: of each harmonic the cosines of all directions, then their sines."""
+    turn = 256**phases.itemsize
+    rows = []
+    for row in phases.tolist():
+        found = []
+        for h in harmonics:
+            angles = [2 * math.pi * (h * p % turn) / turn for p in row]
+            if functions == "pair":
+                found += [math.cos(a) for a in angles] + [math.sin(a) for a in angles]
+            else:
+                found += [math.sqrt(2) * math.cos(a) for a in angles]
+        rows.append([value / math.sqrt(len(harmonics)) for value in found])
+    per_phase = len(harmonics) * (2 if functions == "pair" else 1)
+    return np.array(rows).reshape(len(phases), phases.shape[1] * per_phase)

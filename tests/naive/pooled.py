@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.naive.phases import cosines, summed_phases
+from tests.naive.phases import features, summed_phases
 
 
 def blocks_of(model: Any, X: Any) -> dict[str, np.ndarray]:
@@ -28,15 +28,14 @@ def pooled_phases(model: Any, X: Any) -> dict[str, np.ndarray]:
 
 
 def pooled_features(model: Any, X: Any) -> np.ndarray:
-    """Φ (rows, D), the label parties' directions side by side; Φ·Φᵀ approximates the kernel."""
-    phases = pooled_phases(model, X)
-    return np.hstack([cosines(p) for p in phases.values()]) / math.sqrt(
-        model.settings_.n_components
-    )
+    """Φ (rows, features), the label parties' blocks side by side; Φ·Φᵀ approximates the kernel."""
+    phases, chosen = pooled_phases(model, X), model.settings_.feature_map
+    blocks = [features(p, chosen.functions, chosen.harmonics) for p in phases.values()]
+    return np.hstack(blocks) / math.sqrt(model.settings_.n_components)
 
 
 def pooled_coefficients(model: Any) -> np.ndarray:
-    """α (D, outputs), put together from all label parties' shards."""
+    """α (features, outputs), put together from all label parties' shards."""
     return np.vstack([model.shards_[o].coefficients for o in model.settings_.label_parties])
 
 

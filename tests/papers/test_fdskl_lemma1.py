@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.naive.dsg import dsg
-from tests.naive.phases import batch, cosines
+from tests.naive.phases import batch, features
 from tests.naive.pooled import pooled_phases
 from tests.options import grouped
-from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
+from vertikal import FDSKLClassifier, FDSKLRegressor, Fourier, Stochastic
 
 ROWS = 40
 GENERATOR = np.random.default_rng(0)
@@ -42,10 +42,15 @@ def federation(steps, estimator=FDSKLClassifier, **settings):
 
 def centralised(model, targets, weights, steps):
     """The coefficients of eq. (7) after each step, in the package's unit (α·√D)."""
-    settings = model.settings_
-    features = {owner: cosines(p) for owner, p in pooled_phases(model, X).items()}
+    settings, kind = model.settings_, model.settings_.feature_map
+    # Of mean square 1 each, whatever their number per phase.
+    unit = math.sqrt(kind.per_phase)
+    blocks = {
+        owner: unit * features(phases, kind.functions, kind.harmonics)
+        for owner, phases in pooled_phases(model, X).items()
+    }
     runs = dsg(
-        features,
+        blocks,
         targets,
         weights,
         lambda owner, number: batch(model.shards_[owner], number, ROWS),
@@ -55,7 +60,7 @@ def centralised(model, targets, weights, steps):
         block=settings.solver.block_size,
         steps=steps,
     )
-    scale = math.sqrt(settings.n_components)
+    scale = math.sqrt(settings.n_components * kind.per_phase)
     return [{o: np.array(a) * scale for o, a in alphas.items()} for alphas in runs]
 
 
@@ -97,6 +102,23 @@ def test_several_samples_and_directions_a_step(label_parties):
 @pytest.mark.parametrize("loss", ["logistic", "square", "smooth_hinge"])
 def test_algorithm_3_over_two_trees(loss, label_parties):
     assert_same_steps(6, Y, signs(Y), loss=loss, label_parties=label_parties, masking="trees")
+
+
+@pytest.mark.parametrize("label_parties", [["shop"], ["shop", "bank"]])
+@pytest.mark.parametrize(
+    "kind", [{"functions": "pair"}, {"functions": "pair", "harmonics": (1, 2)}]
+)
+def test_several_features_of_each_phase(label_parties, kind):
+    assert_same_steps(
+        9,
+        Y,
+        signs(Y),
+        n_components=6,
+        feature_map=Fourier(**kind),
+        solver__batch_size=4,
+        solver__block_size=3,
+        label_parties=label_parties,
+    )
 
 
 @pytest.mark.parametrize("label_parties", [["bank"], ["bank", "phone"]])

@@ -26,13 +26,16 @@ PRECISE = 1 << 22
 """Up to so many entries features are kept in double precision, where it costs next to nothing."""
 
 STRIPES = 4
+"""Sums of a Gram matrix that run side by side, where that is small enough to be kept so often."""
+
+WIDE = 8192
+"""Features of which a Gram matrix is kept once."""
 
 
 class OpenOperator(FeatureOperator):
     """Φ decoded from ring elements that this party holds.
 
-    ``cached`` (r, width) are the elements of the first r rows; ``fetch`` brings those of any
-    others.
+    ``cached`` (r, elements) are those of the first r rows; ``fetch`` brings those of any others.
     """
 
     def __init__(
@@ -44,13 +47,13 @@ class OpenOperator(FeatureOperator):
         threads: int | None = None,
     ) -> None:
         self.rows = rows
-        self.width = cached.shape[1]
+        self.width = feature_map.width
         self._map = feature_map
         self.cached = cached
         self._fetch = fetch
         self._threads = threads or cores()
         self._precise: Array | None = None
-        if len(cached) == rows and cached.size <= PRECISE:
+        if len(cached) == rows and rows * self.width <= PRECISE:
             self._precise = feature_map.decode(cached, np.float64)
 
     def forward(
@@ -63,8 +66,12 @@ class OpenOperator(FeatureOperator):
             return values
 
         def multiply(where: slice, elements: Array) -> None:
-            values[where] = self._map.forward(elements[:, columns], coefficients)
+            values[where] = self._map.forward(elements[:, chosen], weights)
 
+        chosen, weights = self._elements_of(columns), coefficients
+        if chosen != columns:
+            weights = np.zeros((self.width, coefficients.shape[1]))
+            weights[columns] = coefficients
         self._each_block(rows, multiply)
         return values
 
@@ -75,13 +82,19 @@ class OpenOperator(FeatureOperator):
         parts: dict[int, Array] = {}
 
         def multiply(where: slice, elements: Array) -> None:
-            parts[where.start] = self._map.adjoint(elements[:, columns], residuals[where])
+            parts[where.start] = self._map.adjoint(elements[:, chosen], residuals[where])
 
+        chosen = self._elements_of(columns)
         self._each_block(rows, multiply)
-        total = np.zeros((len(range(self.width)[columns]), residuals.shape[1]))
+        width = len(range(self.width)[columns if chosen == columns else ALL])
+        total = np.zeros((width, residuals.shape[1]))
         for start in sorted(parts):
             total += parts[start]
-        return total
+        return total if chosen == columns else total[columns]
+
+    def _elements_of(self, columns: slice) -> slice:
+        """Ring elements that these features are decoded from: all, where each gives several."""
+        return columns if self._map.elements == self.width else ALL
 
     def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array:
         if self._precise is not None:
@@ -89,14 +102,18 @@ class OpenOperator(FeatureOperator):
             return np.asarray((part.T * weights) @ part)
         width = len(range(self.width)[columns])
         # Each stripe has its own accumulator, so that they can run side by side.
-        stripes = np.zeros((STRIPES, width, width), np.float32)
+        count = max(1, min(STRIPES, (WIDE // max(1, width)) ** 2))
+        stripes = np.zeros((count, width, width), np.float32)
+        chosen = self._elements_of(columns)
         roots = np.sqrt(weights).astype(np.float32)
 
         def multiply(where: slice, elements: Array, stripe: int) -> None:
-            features = self._map.decode(elements[:, columns]) * roots[where, None]
+            features = self._map.decode(elements[:, chosen])
+            features = features if chosen == columns else features[:, columns]
+            features = features * roots[where, None]
             stripes[stripe] += features.T @ features
 
-        cuts = np.linspace(0, len(rows), STRIPES + 1).astype(int)
+        cuts = np.linspace(0, len(rows), count + 1).astype(int)
 
         def work(stripe: int) -> None:
             for start in range(cuts[stripe], cuts[stripe + 1], CHUNK // 2):
@@ -104,7 +121,7 @@ class OpenOperator(FeatureOperator):
                 multiply(where, self.cached[rows[where]], stripe)
 
         if rows.max(initial=-1) < len(self.cached):
-            side_by_side(work, range(STRIPES), self._threads)
+            side_by_side(work, range(count), self._threads)
         else:
             self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
         return np.asarray(stripes.sum(axis=0), np.float64)
@@ -112,7 +129,7 @@ class OpenOperator(FeatureOperator):
     def restricted(self, rows: Array) -> FeatureOperator:
         if self._precise is not None or rows.max(initial=-1) < len(self.cached):
             return RestrictedOperator(self, rows)
-        elements = np.empty((len(rows), self.width), self.cached.dtype)
+        elements = np.empty((len(rows), self.cached.shape[1]), self.cached.dtype)
         for where, part in self._ask(rows):
             elements[where] = part
         return OpenOperator(self._map, len(rows), elements, threads=self._threads)

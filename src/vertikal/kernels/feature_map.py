@@ -20,6 +20,9 @@ Array: TypeAlias = npt.NDArray[Any]
 Block: TypeAlias = Any
 """Some rows of a party's columns: (rows, columns), dense float64 or CSR."""
 
+DECODED = 1 << 22
+"""Features that a product decodes at a time."""
+
 
 class FeatureMap(ABC):
     """Features of one block of directions."""
@@ -28,22 +31,41 @@ class FeatureMap(ABC):
     width: int  # features of this block
     kept_dtype: np.dtype[Any] | None = None  # of what `keep` returns; None: ring elements
 
+    @property
+    def elements(self) -> int:
+        """Ring elements of a row; as many as it has features, unless a map makes more of each."""
+        return self.width
+
     @abstractmethod
     def local(self, block: Block, out: Array | None = None) -> Array:
-        """This party's part: ring elements (rows, width), C-ordered, in ``out`` if given."""
+        """This party's part: ring elements (rows, elements), C-ordered, in ``out`` if given."""
 
     @abstractmethod
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
-        """Features of summed ring elements (rows, some or all of the block's columns)."""
+        """Features of summed ring elements (rows, elements).
+
+        Where each element is one feature, ``total`` may be some of the columns.
+        """
 
     def keep(self, total: Array) -> Array:
         """The form in which a label party keeps summed ring elements; `decode` reads it."""
         return total
 
     def forward(self, total: Array, coefficients: Array) -> Array:
-        """decode(total) @ coefficients: (rows, width) × (width, outputs) → (rows, outputs)."""
-        return np.asarray(self.decode(total) @ coefficients.astype(np.float32))
+        """decode(total) @ coefficients: (width, outputs) → (rows, outputs)."""
+        single = coefficients.astype(np.float32)
+        values = np.empty((len(total), single.shape[1]), np.float32)
+        for rows in self._decoded_at_a_time(len(total)):
+            np.matmul(self.decode(total[rows]), single, out=values[rows])
+        return values
 
     def adjoint(self, total: Array, residuals: Array) -> Array:
         """decode(total).T @ residuals: (rows, outputs) → (width, outputs)."""
-        return np.asarray(self.decode(total).T @ residuals.astype(np.float32))
+        single = residuals.astype(np.float32)
+        spans = self._decoded_at_a_time(len(total))
+        return np.asarray(sum(self.decode(total[rows]).T @ single[rows] for rows in spans))
+
+    def _decoded_at_a_time(self, rows: int) -> list[slice]:
+        """Cut rows into spans whose features are few enough to be written down; at least one."""
+        height = max(16, DECODED // max(1, self.width))
+        return [slice(start, start + height) for start in range(0, max(1, rows), height)]

@@ -6,6 +6,9 @@
     forward   Σ_j c_j cos(phase_ij), one number per row
     adjoint   Σ_i r_i cos(phase_ij), one number per direction
 
+`decode_pair`, `forward_pair` and `adjoint_pair` do the same for the cosines of all D directions
+followed by their sines, 2D numbers, and read each phase once.
+
 `wrap` gives the same bits in both; the sums agree to single precision (cosines to 2e-7). Nothing
 here starts a thread or holds Python's lock, so that callers may run blocks side by side.
 """
@@ -32,6 +35,9 @@ class Loops(Protocol):
     def decode(self, phases: Array, out: Array) -> None: ...
     def forward(self, phases: Array, coefficients: Array, out: Array) -> None: ...
     def adjoint(self, phases: Array, residuals: Array, out: Array) -> None: ...
+    def decode_pair(self, phases: Array, out: Array, start: int) -> None: ...
+    def forward_pair(self, phases: Array, coefficients: Array, out: Array) -> None: ...
+    def adjoint_pair(self, phases: Array, residuals: Array, out: Array) -> None: ...
 
 
 class NumpyLoops:
@@ -57,10 +63,7 @@ class NumpyLoops:
 
     def decode(self, phases: Array, out: Array) -> None:
         """cos of each phase, float32."""
-        # Signed, since small angles are more precise than those near a whole turn.
-        unit = np.float32(2 * math.pi / 256**phases.itemsize)
-        np.multiply(_signed(phases), unit, out=out, dtype=np.float32)
-        np.cos(out, out=out)
+        np.cos(_angles(phases, out), out=out)
 
     def forward(self, phases: Array, coefficients: Array, out: Array) -> None:
         for rows in self._blocks(phases):
@@ -70,10 +73,32 @@ class NumpyLoops:
         for rows in self._blocks(phases):
             out += residuals[rows] @ self._cosines(phases[rows])
 
+    def decode_pair(self, phases: Array, out: Array, start: int) -> None:
+        """cos of each phase in the columns of ``out`` from ``start`` on, and sin after all cos."""
+        width = phases.shape[1]
+        for rows in self._blocks(phases):
+            cosines = out[rows, start : start + width]
+            sines = out[rows, start + width : start + 2 * width]
+            np.cos(_angles(phases[rows], sines), out=cosines)
+            np.sin(sines, out=sines)
+
+    def forward_pair(self, phases: Array, coefficients: Array, out: Array) -> None:
+        for rows in self._blocks(phases):
+            out[rows] = self._pairs(phases[rows]) @ coefficients
+
+    def adjoint_pair(self, phases: Array, residuals: Array, out: Array) -> None:
+        for rows in self._blocks(phases):
+            out += residuals[rows] @ self._pairs(phases[rows])
+
     def _cosines(self, phases: Array) -> Array:
         cosines = np.empty(phases.shape, np.float32)
         self.decode(phases, cosines)
         return cosines
+
+    def _pairs(self, phases: Array) -> Array:
+        pairs = np.empty((len(phases), 2 * phases.shape[1]), np.float32)
+        self.decode_pair(phases, pairs, 0)
+        return pairs
 
     def _blocks(self, phases: Array) -> list[slice]:
         rows = max(1, self._ELEMENTS // max(1, phases.shape[1]))
@@ -111,6 +136,22 @@ class CompiledLoops:
 
     def adjoint(self, phases: Array, residuals: Array, out: Array) -> None:
         self._code.adjoint(_signed(phases), _unit(phases), residuals, out)
+
+    def decode_pair(self, phases: Array, out: Array, start: int) -> None:
+        self._code.decode_pair(_signed(phases), _unit(phases), out, start)
+
+    def forward_pair(self, phases: Array, coefficients: Array, out: Array) -> None:
+        self._code.forward_pair(_signed(phases), _unit(phases), coefficients, out)
+
+    def adjoint_pair(self, phases: Array, residuals: Array, out: Array) -> None:
+        self._code.adjoint_pair(_signed(phases), _unit(phases), residuals, out)
+
+
+def _angles(phases: Array, out: Array) -> Array:
+    """Angles in single precision, written to ``out``."""
+    # Signed, since small angles are more precise than those near a whole turn.
+    unit = np.float32(2 * math.pi / 256**phases.itemsize)
+    return np.multiply(_signed(phases), unit, out=out, dtype=np.float32)
 
 
 def _signed(phases: Array) -> Array:

@@ -21,6 +21,11 @@ _ODD = np.linalg.lstsq(
     _NODES[:, None] ** np.arange(1, 10, 2)[None, :], np.sin(np.pi * _NODES), rcond=None
 )[0]
 _S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in _ODD)
+# cos(πv) = C0 + C1·v² + … + C5·v¹⁰ there, as precisely.
+_EVEN = np.linalg.lstsq(
+    _NODES[:, None] ** np.arange(0, 11, 2)[None, :], np.cos(np.pi * _NODES), rcond=None
+)[0]
+_C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(value) for value in _EVEN)
 
 _ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
 _HALF = np.float32(0.5)
@@ -33,6 +38,17 @@ def _cosine(phase: Any, unit: Any) -> Any:
     v = _HALF - abs(np.float32(phase) * unit)
     s = v * v
     return v * (_S0 + s * (_S1 + s * (_S2 + s * (_S3 + s * _S4))))
+
+
+@njit(cache=True, nogil=True, inline="always", fastmath=_SUMS)
+def _cosine_and_sine(phase: Any, unit: Any) -> Any:
+    # With v as above sin(π|u|) = cos(πv), and the sine of a negative angle is negative.
+    u = np.float32(phase) * unit
+    v = _HALF - abs(u)
+    s = v * v
+    cosine = v * (_S0 + s * (_S1 + s * (_S2 + s * (_S3 + s * _S4))))
+    sine = _C0 + s * (_C1 + s * (_C2 + s * (_C3 + s * (_C4 + s * _C5))))
+    return cosine, sine if u >= 0 else -sine
 
 
 @njit(cache=True, nogil=True)
@@ -173,3 +189,49 @@ def adjoint(phases: Any, unit: Any, residuals: Any, out: Any) -> None:
         a = residuals[i]
         for j in range(columns):
             out[j] += a * _cosine(phases[i, j], unit)
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def decode_pair(phases: Any, unit: Any, out: Any, start: Any) -> None:
+    rows, columns = phases.shape
+    for i in range(rows):
+        cosines = out[i, start : start + columns]
+        sines = out[i, start + columns : start + 2 * columns]
+        for j in range(columns):
+            cosine, sine = _cosine_and_sine(phases[i, j], unit)
+            cosines[j] = cosine
+            sines[j] = sine
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def forward_pair(phases: Any, unit: Any, coefficients: Any, out: Any) -> None:
+    rows, columns = phases.shape
+    of_cosines, of_sines = coefficients[:columns], coefficients[columns:]
+    for i in range(rows):
+        total = np.float32(0.0)
+        for j in range(columns):
+            cosine, sine = _cosine_and_sine(phases[i, j], unit)
+            total += of_cosines[j] * cosine + of_sines[j] * sine
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def adjoint_pair(phases: Any, unit: Any, residuals: Any, out: Any) -> None:
+    rows, columns = phases.shape
+    whole = rows - rows % 4
+    cosines, sines = out[:columns], out[columns:]
+    for i in range(0, whole, 4):
+        a, b, c, d = residuals[i], residuals[i + 1], residuals[i + 2], residuals[i + 3]
+        for j in range(columns):
+            ca, sa = _cosine_and_sine(phases[i, j], unit)
+            cb, sb = _cosine_and_sine(phases[i + 1, j], unit)
+            cc, sc = _cosine_and_sine(phases[i + 2, j], unit)
+            cd, sd = _cosine_and_sine(phases[i + 3, j], unit)
+            cosines[j] += a * ca + b * cb + c * cc + d * cd
+            sines[j] += a * sa + b * sb + c * sc + d * sd
+    for i in range(whole, rows):
+        a = residuals[i]
+        for j in range(columns):
+            cosine, sine = _cosine_and_sine(phases[i, j], unit)
+            cosines[j] += a * cosine
+            sines[j] += a * sine

@@ -2,12 +2,21 @@
 
 φ_j(x) = √(2/D)·cos(ω_jᵀx + b_j), where ω_jᵀx + b_j = Σ_ℓ (ω_jᵀx)_ℓ + b_jℓ over the parties. A party
 holds only its own coordinates of ω and its own b_ℓ, and writes its term as round(· 2^k/2π) mod 2^k.
+
+One phase θ gives more than its cosine. With its sine, √(1/D)·(cos θ, sin θ), D phases are 2D
+features, whose inner products are the mean of cos(θ(x) − θ(z)): half the variance and no dependence
+on b. The features of hθ, h a whole number, are those of the direction hω, of bandwidth σ/h; in the
+ring hθ is a product of elements, which wraps exactly. Features of several h side by side, each over
+√H, make the mean of the H kernels. Rounding of θ grows h-fold in hθ.
+
+    harmonics (1, 2), pair:   cos θ_1…θ_D   sin θ_1…θ_D   cos 2θ_1…2θ_D   sin 2θ_1…2θ_D
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +34,10 @@ _CHUNK = 512
 class FourierMap(FeatureMap):
     """One block of random Fourier features, as one party sees it.
 
-    ``directions`` (columns, width) are this party's coordinates of ω, already divided by the
-    bandwidth; ``offsets`` (width,) its b_ℓ in ring steps; ``total`` is D, the features of all
-    blocks together.
+    ``directions`` (columns, elements) are this party's coordinates of ω, already divided by the
+    bandwidth; ``offsets`` (elements,) its b_ℓ in ring steps; ``total`` is D, the directions of all
+    blocks together. ``functions`` says whether a phase gives its cosine or also its sine, and
+    ``harmonics`` at which multiples of it.
     """
 
     def __init__(
@@ -38,24 +48,35 @@ class FourierMap(FeatureMap):
         total: int,
         *,
         centre: Array | None = None,
+        functions: Literal["cosine", "pair"] = "cosine",
+        harmonics: tuple[int, ...] = (1,),
         loops: Loops = LOOPS,
     ) -> None:
         self.ring = ring
-        self.width = directions.shape[1]
+        self._elements = int(directions.shape[1])
+        self._pair, self._harmonics = functions == "pair", harmonics
+        self._per_phase = (2 if self._pair else 1) * len(harmonics)
+        self.width = self._elements * self._per_phase
         self._steps = np.ascontiguousarray(directions * ring.steps)
         shift = 0.0 if centre is None else centre @ self._steps
         # A column's centre moves every phase of a direction alike; folded in here, centred columns
         # need never be written down, and sparse ones stay sparse. Reduced, to keep its precision.
         self._offsets = np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits)
-        self._norm = math.sqrt(2 / total)
+        self._norm = math.sqrt((1 if self._pair else 2) / (total * len(harmonics)))
         self._loops = loops
-        self._table = np.cos(Ring(8).decode_angles(np.arange(256))) * self._norm
+        turn = Ring(8).decode_angles(np.arange(256))
+        self._tables = np.cos(turn) * self._norm, np.sin(turn) * self._norm
+
+    @property
+    def elements(self) -> int:
+        return self._elements
 
     def local(self, block: Block, out: Array | None = None) -> Array:
-        phases = np.empty((block.shape[0], self.width), self.ring.dtype) if out is None else out
+        shape = (block.shape[0], self._elements)
+        phases = np.empty(shape, self.ring.dtype) if out is None else out
         within = self._loops.project(block, self._steps, self._offsets, phases)
         if within is None:
-            height = max(16, _TILE // max(1, self.width))
+            height = max(16, _TILE // max(1, self._elements))
             spans = [slice(i, i + height) for i in range(0, len(phases), height)]
             within = all(
                 self._loops.wrap(self._project(block[rows]), self._offsets, phases[rows])
@@ -76,33 +97,65 @@ class FourierMap(FeatureMap):
 
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:
-            if self.ring.bits == 8:
-                return np.take(self._table, total)
-            return np.asarray(np.cos(self.ring.decode_angles(total)) * self._norm)
-        features = np.empty(total.shape, np.float32)
-        self._loops.decode(np.ascontiguousarray(total), features)
+            return self._decode_precisely(total)
+        features = np.empty((len(total), total.shape[1] * self._per_phase), np.float32)
+        for phases, where in self._turned(total):
+            if self._pair:
+                self._loops.decode_pair(phases, features, where.start)
+            elif len(self._harmonics) == 1:
+                self._loops.decode(phases, features)
+            else:
+                cosines = np.empty(phases.shape, np.float32)
+                self._loops.decode(phases, cosines)
+                features[:, where] = cosines
         features *= np.float32(self._norm)
         return features
+
+    def _decode_precisely(self, total: Array) -> Array:
+        parts = []
+        for phases, _ in self._turned(total):
+            if self.ring.bits == 8:
+                parts.append(np.take(self._tables[0], phases))
+                if self._pair:
+                    parts.append(np.take(self._tables[1], phases))
+            else:
+                angles = self.ring.decode_angles(phases)
+                parts.append(np.cos(angles) * self._norm)
+                if self._pair:
+                    parts.append(np.sin(angles) * self._norm)
+        return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def forward(self, total: Array, coefficients: Array) -> Array:
         if coefficients.shape[1] > 1:
             return super().forward(total, coefficients)
-        values = np.empty(len(total), np.float32)
         weights = np.ascontiguousarray(coefficients[:, 0] * self._norm, np.float32)
-        self._loops.forward(np.ascontiguousarray(total), weights, values)
+        multiply = self._loops.forward_pair if self._pair else self._loops.forward
+        values = np.zeros(len(total), np.float32)
+        for phases, where in self._turned(total):
+            part = np.empty(len(total), np.float32)
+            multiply(phases, weights[where], part)
+            values += part
         return values[:, None]
 
     def adjoint(self, total: Array, residuals: Array) -> Array:
         if residuals.shape[1] > 1:
             return super().adjoint(total, residuals)
-        total = np.ascontiguousarray(total)
         weights = np.ascontiguousarray(residuals[:, 0], np.float32)
-        gathered: npt.NDArray[Any] = np.zeros(total.shape[1])
+        multiply = self._loops.adjoint_pair if self._pair else self._loops.adjoint
+        gathered: npt.NDArray[Any] = np.zeros(total.shape[1] * self._per_phase)
         # Single-precision sums are kept short, or rounding would add up over many rows.
         for start in range(0, len(total), _CHUNK):
-            part = np.zeros(total.shape[1], np.float32)
-            self._loops.adjoint(
-                total[start : start + _CHUNK], weights[start : start + _CHUNK], part
-            )
-            gathered += part
+            rows = slice(start, start + _CHUNK)
+            for phases, where in self._turned(total[rows]):
+                part = np.zeros(where.stop - where.start, np.float32)
+                multiply(phases, weights[rows], part)
+                gathered[where] += part
         return (gathered * self._norm)[:, None]
+
+    def _turned(self, total: Array) -> Iterator[tuple[Array, slice]]:
+        """Yield hθ for each harmonic h, and the columns of its features."""
+        total = np.ascontiguousarray(total)
+        width = total.shape[1] * (2 if self._pair else 1)
+        for place, harmonic in enumerate(self._harmonics):
+            phases = total if harmonic == 1 else total * total.dtype.type(harmonic)
+            yield phases, slice(place * width, (place + 1) * width)

@@ -19,7 +19,7 @@ from tests.naive.pooled import (
 from tests.naive.solver import minimise
 from tests.options import grouped
 from tests.privacy.attacks.label_view import watching
-from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic
+from vertikal import FDSKLClassifier, FDSKLRegressor, Fourier, Stochastic
 from vertikal.algorithms.kernel_machine import fdskl, phases
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.data.tables import Table
@@ -130,6 +130,60 @@ def test_joint_prediction_is_the_pooled_one(label_parties, masking, solver):
     np.testing.assert_allclose(
         model.decision_function(NEW)[:, None], pooled_prediction(model, NEW), atol=1e-6
     )
+
+
+KINDS = [
+    {"functions": "pair"},
+    {"functions": "pair", "harmonics": (1, 2)},
+    {"functions": "cosine", "harmonics": (3, 1)},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("label_parties", [1, 2])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_several_features_of_each_phase_are_the_pooled_solution(kind, label_parties, bits):
+    model = make(feature_map=Fourier(bits=bits, **kind), label_parties=label_parties).fit(X, Y)
+    leader = model.shards_["bank"]
+    assert len(pooled_coefficients(model)) == 40 * Fourier(**kind).per_phase
+    signs = np.where(Y == 1, 1.0, -1.0)[:, None]
+    matrix = pooled_features(model, X)
+    best = minimise(matrix, signs, np.ones(ROWS), "logistic", model.alpha_, leader.constant)
+    tolerance = 1e-6 if label_parties == 1 else 1e-4
+    np.testing.assert_allclose(pooled_coefficients(model), best, atol=tolerance)
+    np.testing.assert_allclose(
+        model.decision_function(NEW)[:, None], pooled_prediction(model, NEW), atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_features_of_each_phase_send_the_phases_of_one(kind):
+    def sent(**settings):
+        model = make(solver=Stochastic(n_steps=1), **settings).fit(X, Y)
+        entries = model.ledger_.entries()
+        return {e.sender: e.bytes for e in entries if e.disclosure.name == "phases"}
+
+    assert sent(feature_map=Fourier(**kind)) == sent() != {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("label_parties", [1, 2])
+def test_stochastic_steps_on_several_features_of_each_phase(kind, label_parties):
+    given = {"feature_map": Fourier(**kind), "label_parties": label_parties}
+    model = make(**given, solver="dsg", solver__block_size=7, solver__n_steps=60).fit(X, Y)
+    np.testing.assert_allclose(
+        model.decision_function(NEW)[:, None], pooled_prediction(model, NEW), atol=1e-6
+    )
+    # Every feature has its turn.
+    assert (pooled_coefficients(model) != 0).all()
+    assert model.score(X, Y) > 0.75
+
+
+def test_predictions_of_a_few_rows_at_a_time(monkeypatch):
+    model = make(feature_map=Fourier(**KINDS[1])).fit(X, Y)
+    whole = model.decision_function(NEW)
+    monkeypatch.setattr(phases, "BLOCK_BYTES", 1)
+    np.testing.assert_allclose(model.decision_function(NEW), whole, atol=1e-12)
 
 
 def test_regression_comes_back_in_the_unit_of_the_targets():

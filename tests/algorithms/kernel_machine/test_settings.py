@@ -75,6 +75,12 @@ REFUSED_OPTIONS = [
     (Stochastic, "precondition", "yes", "True or False, got 'yes'"),
     (Fourier, "directions", "public", "one of 'private', 'shared', got 'public'"),
     *((Fourier, "bits", bad, "one of 8, 16, 32, got ") for bad in (64, 7, "8", 8.0, True)),
+    (Fourier, "functions", "sine", "one of 'cosine', 'pair', got 'sine'"),
+    *(
+        (Fourier, "harmonics", bad, "a list, each a whole number from 1 to 16, got ")
+        for bad in ([0], [1, 17], [1.5], 2, "12")
+    ),
+    *((Fourier, "harmonics", bad, "one or more different numbers, got ") for bad in ((), (2, 2))),
     (Landmarks, "bits", 8, "one of 16, 32, got 8"),
     (Values, "bits", 16, "one of 32, 64, got 16"),
     (Values, "max_passes", 0, "a positive whole number or None, got 0"),
@@ -164,6 +170,23 @@ def test_cached_rows_by_hand(cache_size, bits, kept):
     # Two label parties own 512 directions each.
     settings = make(cache_size=cache_size, feature_map__bits=bits, n_components=1024)
     assert settings.cached_rows(1000) == kept
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "per_phase"),
+    [
+        (Fourier(), 1),
+        (Fourier(functions="pair"), 2),
+        (Fourier(harmonics=(1, 2, 3)), 3),
+        (Fourier(functions="pair", harmonics=(2, 1)), 4),
+        (Landmarks(), 1),
+    ],
+)
+def test_features_of_each_direction(feature_map, per_phase):
+    settings = make(n_components=101, feature_map=feature_map)
+    assert settings.per_phase == per_phase
+    assert settings.widths() == {"a": 51, "b": 50}
+    assert settings.features() == {"a": 51 * per_phase, "b": 50 * per_phase}
 
 
 def test_automatic_step_sizes():

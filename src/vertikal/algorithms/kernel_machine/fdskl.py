@@ -88,9 +88,14 @@ def predict(party: Party, shard: Shard) -> Array | None:
 def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
     """Yield (rows, partial predictions) block by block at label parties; others contribute."""
     phases = PhasePass(party, shard)
+    # Where each phase gives several features, fewer rows are decoded at a time.
+    height = max(1, phases.height // shard.settings.per_phase)
     for where, mine in phases.stream(np.arange(party.table.rows)):
-        if mine is not None and shard.coefficients is not None:
-            yield where, phases.own.decode(mine, np.float64) @ shard.coefficients
+        if mine is None or shard.coefficients is None:
+            continue
+        parts = [mine[start : start + height] for start in range(0, len(mine), height)]
+        decoded = (phases.own.decode(part, np.float64) for part in parts)
+        yield where, np.concatenate([features @ shard.coefficients for features in decoded])
 
 
 PREDICTIONS = {

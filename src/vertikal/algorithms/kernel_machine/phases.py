@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.directions import DrawnDirections, draw_directions
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Landmarks
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.errors import MeshError
@@ -114,7 +114,7 @@ class PhasePass:
         """Sum the phases of these rows; yield (positions, phases of own directions) by blocks.
 
         At a feature party, which only contributes, the phases are None. A label party's sums are
-        written to ``into`` (rows, own width), if it is given.
+        written to ``into`` (rows, own directions), if it is given.
         """
         for start in range(0, len(rows), self.height):
             where = slice(start, min(start + self.height, len(rows)))
@@ -152,7 +152,7 @@ class PhasePass:
         place: Array | None = None
         if party.has_labels:
             dtype = self.own.kept_dtype or self.own.ring.dtype
-            cache = np.empty((kept, self.own.width), dtype)
+            cache = np.empty((kept, self.own.elements), dtype)
             # Sums are written where they are kept, unless they are kept in another form.
             place = cache if self.own.kept_dtype is None else None
         begin = min(kept, self._resumed(cache))
@@ -243,11 +243,14 @@ def _landmark_block(shard: Shard, label_party: str) -> DirectionBlock:
 def direction_block(shard: Shard, drawn: DrawnDirections) -> DirectionBlock:
     """Make this party's part of one block, ready to compute phases."""
     settings = shard.settings
+    assert isinstance(settings.feature_map, Fourier)
     feature_map = FourierMap(
         Ring(settings.feature_map.bits),
         drawn.directions,
         drawn.offsets,
         settings.n_components,
         centre=drawn.centre,
+        functions=settings.feature_map.functions,
+        harmonics=settings.feature_map.harmonics,
     )
     return DirectionBlock(feature_map, drawn.offsets)

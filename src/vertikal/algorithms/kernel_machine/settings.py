@@ -41,6 +41,11 @@ SPARE_SHARE = 5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 MOST_BYTES = 2**63 - 1
 
+MOST_HARMONIC = 16
+"""Largest multiple of a phase: its rounding grows as often."""
+
+Harmonic = Annotated[int, msgspec.Meta(ge=1, le=MOST_HARMONIC)]
+
 
 class Stochastic(Parameters, frozen=True, kw_only=True, tag_field="name", tag="dsg"):
     """Options of ``solver="dsg"``, the papers' doubly (for pairs triply) stochastic gradient.
@@ -70,11 +75,26 @@ class Fourier(Parameters, frozen=True, kw_only=True, tag_field="name", tag="four
     """Options of ``feature_map="fourier"``, random Fourier features.
 
     ``bits`` are those of a phase. ``directions="shared"`` is the papers' way, with which a label
-    party can undo the others' columns; it is here to reproduce them.
+    party can undo the others' columns; it is here to reproduce them. ``functions="pair"`` takes
+    cosine and sine of every phase, twice the features for the same messages; "cosine" is the
+    papers' way. ``harmonics`` are the whole numbers h at which features of hθ are taken: those of a
+    bandwidth h times narrower. Several make the mean of their kernels.
     """
 
     bits: Literal[8, 16, 32] = 8
     directions: Literal["private", "shared"] = "private"
+    functions: Literal["cosine", "pair"] = "cosine"
+    harmonics: tuple[Harmonic, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.harmonics or len(set(self.harmonics)) < len(self.harmonics):
+            raise InputError.of("harmonics", "one or more different numbers", self.harmonics)
+
+    @property
+    def per_phase(self) -> int:
+        """Features that each phase gives."""
+        return len(self.harmonics) * (2 if self.functions == "pair" else 1)
 
 
 class Landmarks(Parameters, frozen=True, kw_only=True, tag_field="name", tag="landmarks"):
@@ -257,6 +277,10 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             )
         if self.feature_map.bits not in HIDDEN_PHASE_BITS:
             raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
+        if self.feature_map.harmonics != (1,):
+            raise InputError.of("harmonics", f"(1,) {level}", self.feature_map.harmonics)
+        if self.feature_map.functions != "cosine":
+            raise InputError.of("functions", f"'cosine' {level}", self.feature_map.functions)
         if self.seals:
             self._check_sealed(level)
         elif isinstance(self.solver, Stochastic):
@@ -320,7 +344,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
     def _uses(self, solver: Stochastic) -> int:
         """Steps of the stochastic solver that are about the same directions."""
-        blocks = sum(-(-width // solver.block_size) for width in self.widths().values())
+        blocks = sum(-(-width // solver.block_size) for width in self.features().values())
         return 1 if solver.n_steps is None else -(-solver.n_steps // blocks)
 
     def iterations(self, rows: int) -> int:
@@ -375,6 +399,15 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         """Directions by label party: D cut as evenly as possible."""
         share, rest = divmod(self.n_components, len(self.label_parties))
         return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
+
+    @property
+    def per_phase(self) -> int:
+        """Features that each direction (or landmark) gives."""
+        return self.feature_map.per_phase if isinstance(self.feature_map, Fourier) else 1
+
+    def features(self) -> dict[str, int]:
+        """Features by label party: those of its directions."""
+        return {name: width * self.per_phase for name, width in self.widths().items()}
 
     def cached_rows(self, rows: int) -> int:
         """Rows whose phases (hidden: masked halves) a label party keeps within ``cache_size``."""

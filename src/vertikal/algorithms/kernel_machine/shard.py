@@ -60,9 +60,9 @@ class Shard:
     scaling: Scaling
     bandwidth: float
     seed: bytes = field(repr=False)
-    coefficients: Array | None = None  # (own directions, outputs), of the label party's own block
+    coefficients: Array | None = None  # (own features, outputs), of the label party's own block
     coefficient_share: Array | None = None
-    """Share of sealed coefficients at label party and helper: (D, outputs) ring elements. The two
+    """Share of sealed coefficients at label party and helper: (features, outputs) elements. The two
     sum to the coefficients, and neither tells anything by itself."""
     landmarks: Mapping[str, Array] = field(default_factory=dict, repr=False)
     """This party's own coordinates of landmarks, by the label party whose block they are."""

@@ -131,7 +131,8 @@ class Learner:
             change = _by_covariance(batch, columns, change)
         else:
             # One of D/F blocks stands for all: F features estimate the kernel by D/F · Σ φφ.
-            change *= self.settings.n_components / (columns.stop - columns.start)
+            total = sum(self.settings.features().values())
+            change *= total / (columns.stop - columns.start)
         self.trace.append(self.rule.mean_loss(f, rows))
         return np.asarray(-self.step_size * change)
 
@@ -202,8 +203,12 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
 
 
 def direction_blocks(settings: FdsklSettings, label_party: str) -> list[slice]:
-    """Cut a label party's directions into the blocks that one step each uses."""
-    width, size = settings.widths()[label_party], settings.stochastic.block_size
+    """Cut a label party's directions into the blocks that one step each uses.
+
+    Where a direction gives several features, blocks are cut from these: offsets are uniform, so a
+    block of cosines, or of sines, estimates the kernel by itself.
+    """
+    width, size = settings.features()[label_party], settings.stochastic.block_size
     return [slice(start, min(start + size, width)) for start in range(0, width, size)]
 
 
