@@ -404,5 +404,6 @@ def test_an_alignment_that_ends_half_way_is_in_every_log(tmp_path):
         for name in NAMES:
             lines = list(read(world[name].home.store / "audit.log"))
             begun = [line for line in lines if line.event == "alignment begins"]
-            assert [line.facts["words"] for line in begun] == ["attempt 1, 100 own rows"]
+            others = ", ".join(f"at most 100 ids of {other}" for other in NAMES if other != name)
+            assert [x.facts["words"] for x in begun] == [f"attempt 1, 100 own rows, {others}"]
             assert not [line for line in lines if line.event == "aligned"]

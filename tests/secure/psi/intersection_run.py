@@ -36,6 +36,7 @@ def intersect(
     sets: Mapping[str, list[bytes]],
     *,
     least: int | Mapping[str, int] = 1,
+    most: Mapping[str, Mapping[str, int]] | None = None,
     order_key: bytes | None = None,
     deadline: float = 30.0,
     meddle: Mapping[str, Callable[[Intersection], None]] | None = None,
@@ -44,7 +45,8 @@ def intersect(
 ) -> Session:
     """Intersect the sets; the first party leads.
 
-    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    ``most`` are the ids that a party takes of each other one. ``meddle`` changes a party's part
+    before it begins, ``wires`` its end of the mesh.
     """
     tape, parts = Tape(), {}
     group = tuple(sets)
@@ -58,7 +60,8 @@ def intersect(
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)
-        part.compare_sizes(least if isinstance(least, int) else least[mesh.me])
+        fewest = least if isinstance(least, int) else least[mesh.me]
+        part.compare_sizes(fewest, (most or {}).get(mesh.me))
         part.pass_round()
         part.gather()
         rows = part.spread()

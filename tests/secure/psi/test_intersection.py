@@ -158,6 +158,25 @@ def test_sizes_that_cannot_be_are_refused(field, value):
         raise session.outcome.errors["a"]
 
 
+@pytest.mark.parametrize("who", ["a", "b"])
+def test_whoever_brings_more_than_was_agreed_gets_no_answer(who):
+    """The leader (a) and any other party."""
+    sets = {**SETS, who: ids(range(1000))}
+    other = "b" if who == "a" else "a"
+    session = intersect(sets, most={other: {who: 900, "c": 30}})
+    error = session.outcome.errors[other]
+    assert isinstance(error, AgreementError)
+    assert f"{other}: {who} brings up to 1024 ids to the alignment, 928 at most" in str(error)
+    answered = [x for x in session.tape if x.header.sender == other]
+    assert {x.header.tag.rpartition("/")[2] for x in answered} == {"agreement", "sizes"}
+
+
+def test_as_many_ids_as_were_agreed_are_taken():
+    """In rounded numbers: 30 ids are announced as 64."""
+    session = intersect(SETS, most={"a": {"b": 40, "c": 30}, "b": {"a": 1, "c": 64}})
+    assert len(session.rows["a"]) == 10
+
+
 @pytest.mark.parametrize("step", ["compare_sizes", "pass_round", "gather", "spread", "check"])
 @pytest.mark.parametrize("who", ["a", "b"])
 def test_a_party_that_stops_is_named_by_all_others(step, who):

@@ -8,7 +8,7 @@ under which assumptions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,13 +82,16 @@ def align(
     ids: Ids | Iterable[Any],
     *,
     least: int = 1,
+    most: Mapping[str, int] | None = None,
     group: tuple[str, ...] | None = None,
 ) -> Alignment:
     """Align ``ids``, one per row of the own table, with those of all parties of ``group``.
 
     With fewer than ``least`` common ids it ends with an error before anybody but the leader knows
-    them; the leader has to know them to count them. ``group`` are the parties that have ids, all by
-    default; the leading label party is among them.
+    them; the leader has to know them to count them. ``most`` are the ids that each other party may
+    bring: whoever announces more, in rounded numbers, ends it before this party has answered
+    anything about its ids. ``group`` are the parties that have ids, all by default; the leading
+    label party is among them.
     """
     own = ids if isinstance(ids, Ids) else normalise(party.name, ids)
     if isinstance(least, bool) or not isinstance(least, int) or least < 1:
@@ -97,7 +100,7 @@ def align(
     order = (party.leader, *(name for name in members if name != party.leader))
     meeting = party.intersection(order, own.values, DISCLOSURES)
     with party.clock.stage("alignment: sizes"):
-        meeting.compare_sizes(least)
+        meeting.compare_sizes(least, most)
     with party.clock.stage("alignment: ids", meeting.largest):
         meeting.pass_round()
     with party.clock.stage("alignment: tables"):

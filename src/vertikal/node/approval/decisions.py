@@ -18,7 +18,7 @@ from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, DAY, AutomaticApproval
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.offers import TableSummary, summarise_table
-from vertikal.node.approval.policy import check_attempt, check_policy
+from vertikal.node.approval.policy import check_attempt, check_ids, check_policy
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, SignedBytes
 from vertikal.node.config.job_file import Job
 from vertikal.node.rate_limit import RateLimit
@@ -150,7 +150,9 @@ class Decisions:
 
     def _approve(self, record: JobRecord, reason: str = "") -> None:
         check_policy(self._home.file, record.proposal)
-        self._decide(record, APPROVE, reason, summarise_table(self._home, record.proposal))
+        table = summarise_table(self._home, record.proposal)
+        check_ids(self._home.file, record, table.rows)
+        self._decide(record, APPROVE, reason, table)
 
     def _reject(self, record: JobRecord, reason: str) -> None:
         self._decide(record, REJECT, reason)
@@ -159,7 +161,8 @@ class Decisions:
         self, record: JobRecord, verdict: str, reason: str, table: TableSummary | None = None
     ) -> None:
         """Sign a decision, write it down, and tell the others."""
-        signed = proposals.decide(record.digest, self.me, verdict, reason, self._home.keys)
+        ids = 0 if table is None else table.ids
+        signed = proposals.decide(record.digest, self.me, verdict, reason, self._home.keys, ids)
         with self._book.changing(record):
             if table is not None:
                 record.columns, record.table = table.columns, table.digest

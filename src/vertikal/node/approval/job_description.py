@@ -10,6 +10,7 @@ from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
+from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
 
@@ -91,6 +92,7 @@ def _ids(home: PartyHome, record: JobRecord) -> list[str]:
         ]
     lines = [
         "  ids: every party learns which of its own rows all parties have, and how many there are",
+        *_ids_brought(home, record),
         f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
         f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
         "you have",
@@ -99,6 +101,26 @@ def _ids(home: PartyHome, record: JobRecord) -> list[str]:
     if job.bare_dealer is not None:
         lines.append(f"  {job.bare_dealer} brings no data: it learns numbers of rows, and no id")
     return lines
+
+
+def _ids_brought(home: PartyHome, record: JobRecord) -> list[str]:
+    """Say about how many people each other party can find out in the alignment."""
+    others = [name for name in record.proposal.job.table_parties if name != home.me]
+    known = {name: record.ids_of(name) for name in others}
+    told = [
+        f"{name} {'says with its approval how many' if ids is None else f'{ids:,} at most'}"
+        for name, ids in known.items()
+    ]
+    most = home.policy.most_ids
+    times = (
+        f"{TIMES_OWN_ROWS} for each row of your table, {UNQUESTIONED_IDS:,} at least"
+        if most is None
+        else f"{most:,}"
+    )
+    return [
+        f"  ids brought: {', '.join(told)}; of each it learns whether all parties have it. Your "
+        f"policy takes {times} (most_ids)"
+    ]
 
 
 def _predictions(home: PartyHome, record: JobRecord) -> list[str]:

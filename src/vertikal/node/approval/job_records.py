@@ -97,6 +97,15 @@ class JobRecord:
         entry = self.decisions.get(party)
         return entry[1].verdict if entry else ""
 
+    def ids_of(self, party: str) -> int | None:
+        """Ids that a party may bring to the alignment; None as long as it has not approved.
+
+        Those of the leader stand in its proposal, those of others in their approvals.
+        """
+        if self.leads(party):
+            return self.proposal.rows
+        return self.decisions[party][1].ids if self.verdict(party) == APPROVE else None
+
     @property
     def final(self) -> Decision | None:
         """The decision that ended the job, if one did."""

@@ -22,6 +22,13 @@ class TableSummary:
     digest: str
     columns: tuple[str, ...]
 
+    @property
+    def ids(self) -> int:
+        """Number of ids, rounded up as the alignment will tell it to the others."""
+        from vertikal.secure.psi.intersection import capacity_of
+
+        return capacity_of(self.rows) if self.rows else 0
+
 
 def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
     """Read the table that a job uses here, if it uses one; nothing reads it before this."""

@@ -1,9 +1,10 @@
 """The owner's policy, enforced: what a job may use and show, and which jobs a rule approves.
 
 A job is checked when it is submitted, when it is approved, when a run of it begins, and when a
-session of predictions begins. Three numbers of the policy are enforced where they are known:
-``least_rows`` in the alignment, ``least_difference`` in `differencing.py`, ``predictions_per_day``
-in `predictions/daily_limit.py`.
+session of predictions begins. Some numbers of the policy are enforced where they are known:
+``least_rows`` in the alignment, ``most_ids`` by `check_ids` at the approval and before the
+alignment, ``least_difference`` in `differencing.py`, ``predictions_per_day`` in
+`predictions/daily_limit.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from collections.abc import Iterable
 from vertikal.algorithms.algorithm import LEVELS, Exposure
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerVisibleError
+from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
-from vertikal.node.config.party_file import Offer, PartyFile, Policy, StandingRule
+from vertikal.node.config.party_file import (
+    TIMES_OWN_ROWS,
+    UNQUESTIONED_IDS,
+    Offer,
+    PartyFile,
+    Policy,
+    StandingRule,
+)
 
 
 def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]]:
@@ -64,6 +73,29 @@ def check_attempt(file: PartyFile, attempt: int) -> None:
     """Refuse more runs of a job than the policy allows: each run shows something once more."""
     if attempt > file.policy.most_attempts:
         raise PeerVisibleError(f"{file.name} takes part in no more runs of this job")
+
+
+def check_ids(file: PartyFile, record: JobRecord, own_rows: int) -> dict[str, int]:
+    """Return the ids that each other party may bring to the alignment, as it was approved.
+
+    PeerVisibleError if these are more than the policy allows; it does not say how many that are,
+    since the number may follow from this party's own rows. A dealer without data brings none and
+    meets none.
+    """
+    job, policy = record.proposal.job, file.policy
+    others = [name for name in job.table_parties if name != file.name]
+    if file.name not in job.table_parties:
+        return {}
+    most = policy.most_ids or max(UNQUESTIONED_IDS, TIMES_OWN_ROWS * own_rows)
+    brought = {name: ids for name in others if (ids := record.ids_of(name)) is not None}
+    for name, ids in brought.items():
+        if ids > most:
+            raise PeerVisibleError(
+                f"policy of {file.name}: {name} brings {ids} ids to the alignment, more than "
+                f"most_ids allows; bring those that are meant, or let the owner of {file.name} "
+                "raise it"
+            )
+    return brought
 
 
 def objections(file: PartyFile, proposal: Proposal) -> list[str]:

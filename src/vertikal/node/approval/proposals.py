@@ -56,18 +56,23 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     submitted: float
     version: str
     rows: int
-    """Rows of the submitter's own table: all that estimates of cost can go by."""
+    """Rows of the submitter's own table: estimates of cost go by them, and it may bring no more ids
+    than these to the alignment."""
     nonce: str
 
 
 class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One party's verdict on one proposal; ``words`` are its reason, which all parties read."""
+    """One party's verdict on one proposal; ``words`` are its reason, which all parties read.
+
+    With its approval a party says how many ``ids`` it brings to the alignment, rounded up as there.
+    """
 
     digest: str
     party: str
     verdict: str
     when: float
     words: str = ""
+    ids: int = 0
 
 
 class SignedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,9 +169,11 @@ def check_age(proposal: Proposal, me: str) -> None:
         )
 
 
-def decide(digest: str, me: str, verdict: str, reason: str, keys: Keys) -> SignedBytes:
+def decide(
+    digest: str, me: str, verdict: str, reason: str, keys: Keys, ids: int = 0
+) -> SignedBytes:
     """Make this party's decision and sign it."""
-    decision = Decision(digest, me, verdict, time.time(), printable(reason)[:MAX_REASON])
+    decision = Decision(digest, me, verdict, time.time(), printable(reason)[:MAX_REASON], ids)
     raw = msgspec.msgpack.encode(decision)
     return SignedBytes(raw, keys.sign(_DECISION + raw))
 

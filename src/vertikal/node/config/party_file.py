@@ -34,6 +34,12 @@ from vertikal.node.config.federation_file import read_toml
 
 UNKNOWN_IDS = ("reject", "degraded")
 DIFFERENCING = ("refuse", "warn")
+TIMES_OWN_ROWS = 10
+"""Ids of another party for each row here, if the policy says nothing else. Lists of customers of
+organisations that model something together differ by less; a list beyond it is more likely one of
+all the numbers there are."""
+UNQUESTIONED_IDS = 10_000
+"""Ids that another party may bring also to a small table, if the policy says nothing else."""
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +81,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disclosures: tuple[str, ...] = ("values", "private")
     """Levels of disclosure that jobs may have, of `LEVELS`."""
     least_rows: int = 100
+    most_ids: int | None = None
+    """Ids that another party may bring to an alignment; by default `TIMES_OWN_ROWS` times as many
+    as the own table has, and `UNQUESTIONED_IDS` whatever it has."""
     most_directions: int = 4096
     most_passes: int | None = None
     """Values of a row that hidden phases may open; by default a quarter of the directions."""
@@ -135,6 +144,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         _one_of("policy.differencing", policy.differencing, DIFFERENCING)
         for parameter, number, least in (
             ("policy.least_rows", policy.least_rows, 1),
+            ("policy.most_ids", 1 if policy.most_ids is None else policy.most_ids, 1),
             ("policy.most_directions", policy.most_directions, 1),
             ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
             ("policy.most_value_bits", policy.most_value_bits, 4),

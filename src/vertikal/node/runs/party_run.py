@@ -231,9 +231,13 @@ def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
     """Find the common rows, in an order that all share, and keep them for later runs."""
     place = run.place
     party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
+    most = place.ids_of_others(len(ids))
+    brought = "".join(f", at most {count} ids of {name}" for name, count in most.items())
     # Before anything is sent: the leader may know the common ids of a run that ends half way.
-    place.note("alignment begins", f"attempt {place.facts['attempt']}, {len(ids)} own rows")
-    found = align(party, ids, least=place.least_rows, group=place.job.table_parties)
+    words = f"attempt {place.facts['attempt']}, {len(ids)} own rows{brought}"
+    place.note("alignment begins", words)
+    group = place.job.table_parties
+    found = align(party, ids, least=place.least_rows, most=most, group=group)
     place.note("aligned", f"{found.matched} of {found.own} rows")
     known = kept.read(ROWS)
     if known is not None and known != found.rows.tobytes():

@@ -26,7 +26,7 @@ from vertikal.files import write_whole
 from vertikal.node.approval.differencing import check_difference
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.offers import open_table, table_digest
-from vertikal.node.approval.policy import offered
+from vertikal.node.approval.policy import check_ids, offered
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.models.store import ModelStore
@@ -104,6 +104,13 @@ class Workplace:
     def check_table(self, source: Source, ids: list[Any] | None = None) -> None:
         """Raise InputError if the table is not the approved one; add its ids to ``ids``."""
 
+    def ids_of_others(self, own_rows: int) -> dict[str, int]:
+        """Return the ids that others may bring to an alignment; none are named without approval.
+
+        InputError if this party's policy does not allow so many.
+        """
+        return {}
+
     def check_rows(self, ids: Iterable[bytes]) -> None:
         """Raise InputError if this party's policy forbids a model of just these common rows."""
 
@@ -161,6 +168,9 @@ class ServiceWorkplace(Workplace):
                 f"table {self.job.parties[self.me].table!r} has changed since {self.me} approved; "
                 "submit the job again, so that it is approved for what the table holds now"
             )
+
+    def ids_of_others(self, own_rows: int) -> dict[str, int]:
+        return check_ids(self._home.file, self.record, own_rows)
 
     def check_rows(self, ids: Iterable[bytes]) -> None:
         check_difference(self._home, self.record, ids)

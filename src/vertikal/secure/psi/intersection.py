@@ -23,7 +23,7 @@ Kolesnikov, Matania, Pinkas, Rosulek and Trieu, CCS 2017; secure sums take the p
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Annotated, Any, TypeAlias
@@ -126,10 +126,21 @@ class Intersection:
         """The largest set of ids, in rounded numbers."""
         return max(self._capacities.values())
 
-    def compare_sizes(self, least: int) -> None:
-        """Tell all others how many ids come, rounded up; fewer than ``least`` common ones stop."""
+    def compare_sizes(self, least: int, most: Mapping[str, int] | None = None) -> None:
+        """Tell all others how many ids come, rounded up; fewer than ``least`` common ones stop.
+
+        ``most`` are the ids that each other party may bring; by default any number. Whoever brings
+        more gets nothing but this party's own number: AgreementError.
+        """
         mine = Sizes(capacity_of(len(self._ids)), least, prg.fresh_key())
         theirs = self._exchange("sizes", mine)
+        for name in self._peers:
+            allowed = capacity_of((most or {}).get(name, MOST))
+            if theirs[name].capacity > allowed:
+                raise AgreementError(
+                    f"{self._mesh.me}: {name} brings up to {theirs[name].capacity} ids to the "
+                    f"alignment, {allowed} at most were approved; nothing was answered"
+                )
         self._capacities = {name: sizes.capacity for name, sizes in theirs.items()}
         self._least = max(sizes.least for sizes in theirs.values())
         self._salt = theirs[self._leader].salt
