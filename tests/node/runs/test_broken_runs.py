@@ -261,10 +261,11 @@ def test_a_secret_that_was_lost_makes_others_forget_what_they_kept(world, monkey
     ids = tuple(str(number) for number in range(1000, 1090))
     scores = world["lender"].predict("credit", ids, None, None)
     values = np.array([one["value"] for one in scores])
-    # The model that was stored answers as it was trained: its training rows are well separated.
+    # The model that was stored answers as it was trained: its training rows are well separated, by
+    # 0.87 to 0.95 as the secrets happen to be drawn. With blocks of both secrets it is 0.5.
     rows = np.loadtxt(world.root / "lender" / "people.csv", delimiter=",", skiprows=1)
     labels = {str(int(row[0])): row[-1] for row in rows}
-    assert auc(values, np.array([labels[one] > 0 for one in ids])) > 0.9
+    assert auc(values, np.array([labels[one] > 0 for one in ids])) > 0.75
 
 
 def test_shards_of_two_runs_are_no_model(world, monkeypatch):
