@@ -44,7 +44,7 @@ secret_seed = 7
 {top}
 [settings]
 {components}
-scale = "standard"
+scale = "{scale}"
 {settings}
 [parties.lender]
 table = "people"
@@ -145,6 +145,7 @@ def write_job(
     top: str = "",
     bank: str = "",
     rest: str = "",
+    scale: str = "standard",
 ) -> None:
     """The lender's job; ``bank`` is what else the bank's part says, ``rest`` what follows it.
 
@@ -154,6 +155,7 @@ def write_job(
         timeout=timeout,
         components="" if directions is None else f"n_components = {directions}",
         settings=settings,
+        scale=scale,
         top=top,
         bank=bank,
         rest=rest,

@@ -41,7 +41,7 @@ PARAMETERS = [
     ("loss", "hinge", r"one of \['square', 'logistic', 'smooth_hinge'\]"),
     ("solver", "sgd", r"one of 'exact', 'dsg', Stochastic\(...\)"),
     ("masking", "none", "one of 'pads', 'trees'"),
-    ("scale", "l2", "one of 'standard', 'minmax', 'max', None"),
+    ("scale", "l2", "one of 'standard', 'minmax', 'max', 'smooth', 'quantile', 'normal', None"),
     ("disclosure", "secret", "one of 'open', 'values', 'sealed', Values.*, Sealed.*"),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', Fourier.*, Landmarks.*"),
     *(("alpha", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),

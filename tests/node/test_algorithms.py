@@ -36,6 +36,8 @@ PRECISE = (
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},
     "fdskl values": {"settings": PRECISE},
+    "fdskl encoded": {"settings": 'disclosure = "open"', "scale": "smooth"},
+    "fdskl values encoded": {"settings": PRECISE, "scale": "quantile"},
     "fdskl sealed": {"settings": 'disclosure = "sealed"\n' + SEALED.format("square")},
     "avfkam": {"top": AVFKAM, "settings": 'disclosure = "open"'},
     "avfkam values": {
@@ -68,6 +70,7 @@ JOBS = {
 }
 EXACT = {
     "fdskl",
+    "fdskl encoded",
     "little memory",
     "avfkam",
     "avfkam, two label parties",

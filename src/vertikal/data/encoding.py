@@ -188,8 +188,7 @@ class Encoding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if self._is_proportional and table.is_sparse:
             return Table(table.party, self.titles, self._sparse(table))
-        # Single precision holds such numbers better than any ring does, in half of the memory.
-        values = np.empty((table.rows, self.width), np.float32)
+        values = np.empty((table.rows, self.width))
         for span in table.spans(_HEIGHT):
             block = table.block(span)
             dense = np.ascontiguousarray((block.toarray() if table.is_sparse else block).T)

@@ -71,8 +71,9 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     threshold : probability within (0, 1), "balanced" or "f1"
         Above which `predict` says the second class: a probability, or what is best for the balanced
         accuracy or the F1 score of the rows that f is calibrated on.
-    scale : None, "standard", "minmax" or "max"
-        Each party's own scaling of its columns, kept in its shard.
+    scale : None, "standard", "minmax", "max", "smooth", "quantile" or "normal"
+        Each party's own scaling of its columns, kept in its shard. The last three bend columns, so
+        that long tails and frequent values do not drown the rest.
     masking : "pads" or "trees"
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     cache_size : bytes, a text like "2GB", or None

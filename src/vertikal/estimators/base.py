@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from vertikal.data.column_checks import check_bounds, column_bounds
+from vertikal.data.encoding import EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -48,7 +49,7 @@ class FederatedEstimator(BaseEstimator):
     parties: int | Mapping[str, Any] = 2
     _: KW_ONLY
     label_parties: int | str | Sequence[str] | None = None
-    scale: Scale | None = None
+    scale: Scale | EncodingKind | None = None
     masking: Masking | None = "pads"
     timeout: float = 300.0
     random_state: Any = None

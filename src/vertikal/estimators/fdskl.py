@@ -203,8 +203,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         "values" shows nobody a phase or a feature, and the label party only f on the training rows
         and the summed gradient in each pass; "sealed" opens nothing but predictions (square loss,
         one label party, ``max_iter`` steps of fixed size).
-    scale : None, "standard", "minmax" or "max"
-        Each party's own scaling of its columns, kept in its shard.
+    scale : None, "standard", "minmax", "max", "smooth", "quantile" or "normal"
+        Each party's own scaling of its columns, kept in its shard. The last three bend columns, so
+        that long tails and frequent values do not drown the rest.
     masking : "pads" or "trees"
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     cache_size : bytes, a text like "2GB", or None

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.data.encoding import Encoding
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerStopped, RingError
 from vertikal.mesh.collectives import SHAPES, broadcast
@@ -91,6 +92,7 @@ class Party:
             )
         self.ledger = Ledger()
         self.table = table
+        self.encoding: Encoding | None = None
         self.labels = labels
         self.label_parties = label_parties
         self.checkpoints = checkpoints
@@ -160,6 +162,20 @@ class Party:
             yield
         finally:
             self._mesh.deadline = before
+
+    @contextmanager
+    def encoded(self, encoding: Encoding | None) -> Iterator[None]:
+        """Let ``table`` be the encoded one meanwhile, and `encoding` say by what; None is as is."""
+        if encoding is None:
+            yield
+            return
+        before = self.table, self.encoding
+        with self.clock.stage("encode"):
+            self.table, self.encoding = encoding.apply(self.table), encoding
+        try:
+            yield
+        finally:
+            self.table, self.encoding = before
 
     def secret(self, *purpose: str) -> bytes:
         """Derive 32 bytes that only this party knows, others for each purpose."""

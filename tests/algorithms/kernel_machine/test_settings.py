@@ -40,7 +40,11 @@ REFUSED = [
     ("solver", {"step_size": 0.1}, r"one of 'exact', 'dsg', Stochastic\(...\), got "),
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', Fourier.*, got 'wavelet'"),
     ("disclosure", "closed", "one of 'open', 'values', 'sealed', Values.*, got 'closed'"),
-    ("scale", "unit", "one of 'standard', 'minmax', 'max', None, got 'unit'"),
+    (
+        "scale",
+        "unit",
+        "one of 'standard', 'minmax', 'max', 'smooth', 'quantile', 'normal', None, got 'unit'",
+    ),
     *(
         ("bandwidth", value, "a positive number, 'mean' or 'median', got ")
         for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)

@@ -57,6 +57,12 @@ def trained(kind):
         return FDSKLClassifier(2, n_components=16, feature_map="landmarks").fit(X, y)
     if kind == "fourier":
         return FDSKLClassifier(2, n_components=16, kernel="matern", label_parties=2).fit(X, y)
+    if kind == "encoded":
+        X[:, 1] = np.exp(3 * X[:, 1]).clip(1)
+        return FDSKLClassifier(2, n_components=16, scale="smooth").fit(X, y)
+    if kind == "places":
+        settings = {"n_components": 16, "scale": "quantile", "feature_map": "landmarks"}
+        return FDSKLClassifier(2, **settings).fit(X, y)
     if kind == "pairs":
         return AVFKAMClassifier(
             2, solver=Stochastic(n_steps=20), label_parties=2, n_components=16
@@ -69,6 +75,8 @@ def trained(kind):
 ALGORITHM_OF = {
     "fourier": FDSKL,
     "landmarks": FDSKL,
+    "encoded": FDSKL,
+    "places": FDSKL,
     "pairs": AVFKAM,
     "linear": ADMM,
     "cosines": ADMM,

@@ -38,6 +38,7 @@ from vertikal.algorithms.kernel_machine.values import (
     message_blocks,
     training_limits,
 )
+from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
@@ -146,6 +147,8 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def known_answers(self, shard: Shard, rows: Array) -> Array:
         """Project rows on the party's own directions, or measure them from its own landmarks."""
+        if shard.encoding is not None:
+            rows = shard.encoding.apply(Table(shard.party, shard.columns, rows)).block(slice(None))
         centre, factor = shard.scaling.arrays()
         if isinstance(shard.settings.feature_map, Landmarks):
             scaled = (rows - centre) * factor

@@ -20,7 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
-from vertikal.algorithms.kernel_machine.features import begin_shard, learn_on_features
+from vertikal.algorithms.kernel_machine.features import (
+    begin_shard,
+    learn_on_features,
+    own_encoding,
+)
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
@@ -49,6 +53,11 @@ FEWEST_HELD = 10
 
 def train(party: Party, settings: AvfkamSettings) -> Shard:
     """Train at this party and return its shard."""
+    with party.encoded(own_encoding(party, settings)):
+        return _train(party, settings)
+
+
+def _train(party: Party, settings: AvfkamSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
 

@@ -39,7 +39,7 @@ def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     centre, factor = shard.scaling.arrays()
     seeds = seeds_of(shard, label_party)
     scalars = kernel.shared_scalars(uniform_reals(seeds["scalars"], (width,)))
-    uniforms = uniform_reals(seeds["directions"], (len(shard.columns), width))
+    uniforms = uniform_reals(seeds["directions"], (shard.width, width))
     omega = kernel.directions(uniforms, scalars) / shard.bandwidth
     # The leading bits of one draw, so that a ring of another width rounds the same offsets.
     # A party without columns brings zeros, so that a dealer can prepare its part before a run.

@@ -21,7 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.features import begin_shard, learn_on_features
+from vertikal.algorithms.kernel_machine.features import (
+    begin_shard,
+    learn_on_features,
+    own_encoding,
+)
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
@@ -47,6 +51,11 @@ Array = npt.NDArray[Any]
 
 def train(party: Party, settings: FdsklSettings) -> Shard:
     """Train at this party and return its shard."""
+    with party.encoded(own_encoding(party, settings)):
+        return _train(party, settings)
+
+
+def _train(party: Party, settings: FdsklSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
 
@@ -76,7 +85,7 @@ def predict(party: Party, shard: Shard) -> Array | None:
     missing = shard.training.missing
     group = tuple(name for name in shard.settings.label_parties if name not in missing)
     sums = LabelSums(party, group)
-    with party.clock.stage("predict", rows):
+    with party.encoded(shard.encoding), party.clock.stage("predict", rows):
         ours = PREDICTIONS[shard.settings.level]
         for where, partial in ours(party, shard):
             total = sums.to(group[0], partial)

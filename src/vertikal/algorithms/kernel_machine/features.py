@@ -18,6 +18,7 @@ from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.values import HiddenPass
+from vertikal.data.encoding import Encoding, learn_encoding
 from vertikal.data.scaling import learn_scaling
 from vertikal.errors import InputError
 from vertikal.kernels.landmarks import FLOOR, Whitening, landmark_rows, whitening
@@ -28,15 +29,35 @@ from vertikal.solvers.whitened_operator import WhitenedOperator
 Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
 
 
+def own_encoding(party: Party, settings: FdsklSettings) -> Encoding | None:
+    """Learn the encoding of this party's columns, if the settings name one."""
+    kind = settings.encoding
+    if kind is None:
+        return None
+    with party.clock.stage("encode"):
+        return learn_encoding(party.table, kind)
+
+
 def begin_shard(party: Party, settings: FdsklSettings) -> Shard:
-    """Return a shard with this party's scaling, the agreed bandwidth and its secret seed."""
+    """Return a shard with this party's scaling, the agreed bandwidth and its secret seed.
+
+    The party's table is the encoded one already, where the settings name an encoding.
+    """
     settings.check_rows(party.table.rows)
+    encoding = party.encoding
+    columns = party.table.columns if encoding is None else encoding.columns
     with party.clock.stage("prepare"):
-        scaling = learn_scaling(party.table, settings.scale)
+        scaling = learn_scaling(party.table, settings.scale if encoding is None else None)
     with party.clock.stage("bandwidth"):
         bandwidth = agree_on_bandwidth(party, settings, scaling)
     return Shard(
-        party.name, settings, party.table.columns, scaling, bandwidth, party.secret("model")
+        party.name,
+        settings,
+        columns,
+        scaling,
+        bandwidth,
+        party.secret("model"),
+        encoding=encoding,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from vertikal.algorithms.algorithm import JobSettings
+from vertikal.data.encoding import ENCODINGS, EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
 from vertikal.kernels.spectral import kernel_named
@@ -159,7 +160,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     solver: Literal["exact"] | Stochastic = "exact"
     feature_map: Fourier | Landmarks = Fourier()
     disclosure: Literal["open"] | Values | Sealed = "open"
-    scale: Scale | None = None
+    scale: Scale | EncodingKind | None = None
     cache_size: Count | None = None
     tol: Positive = 1e-3
     max_iter: Count = 200
@@ -214,6 +215,11 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         """Options of ``disclosure="values"``, where that is the level."""
         assert isinstance(self.disclosure, Values)
         return self.disclosure
+
+    @property
+    def encoding(self) -> EncodingKind | None:
+        """The encoding that ``scale`` names, if it names one and no linear scaling."""
+        return next((kind for kind in ENCODINGS if kind == self.scale), None)
 
     @property
     def shares_directions(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
+from vertikal.data.encoding import Encoding
 from vertikal.data.scaling import Scaling
 
 Array = npt.NDArray[Any]
@@ -57,7 +58,7 @@ class Shard:
     party: str
     settings: FdsklSettings | AvfkamSettings
     columns: tuple[str, ...]
-    scaling: Scaling
+    scaling: Scaling  # of the encoded columns, if there is an encoding
     bandwidth: float
     seed: bytes = field(repr=False)
     coefficients: Array | None = None  # (own features, outputs), of the label party's own block
@@ -71,6 +72,13 @@ class Shard:
     threshold: float = 0.0
     """Prediction above which a row is of the second class."""
     training: Training = field(default_factory=Training)
+    encoding: Encoding | None = None
+    """Encoding of the columns, which comes before everything else."""
+
+    @property
+    def width(self) -> int:
+        """The number of columns that directions and landmarks have coordinates for."""
+        return len(self.columns) if self.encoding is None else self.encoding.width
 
     @property
     def learned(self) -> bool:
