@@ -35,6 +35,13 @@ def cosine(theta: int, rho: int, phase_bits: int, table_bits: int) -> int:
     return cos[m] * cos[rho] + sin[m] * sin[rho]
 
 
+def sine(theta: int, rho: int, phase_bits: int, table_bits: int) -> int:
+    """sin θ by the same numbers: sin m·cos ρ − cos m·sin ρ."""
+    cos, sin = table(table_bits, phase_bits), table(table_bits, phase_bits, math.sin)
+    m = (theta + rho) % 2**phase_bits
+    return sin[m] * cos[rho] - cos[m] * sin[rho]
+
+
 def product(matrix: Matrix, vectors: Matrix, bits: int) -> Matrix:
     """matrix @ vectors mod 2^bits."""
     return [

@@ -67,14 +67,18 @@ def test_the_loops_over_cosines(loops, dtype, phase):
     sin = words(cos.shape, dtype, 5)
     phases = words((6, 5), phase)
     c, s = words((6, 5), dtype, 1), words((6, 5), dtype, 2)
-    rotated, taken = c.copy(), c.copy()
+    rotated, taken, pairs = c.copy(), c.copy(), np.empty((6, 10), dtype)
     loops.rotate(phases, cos, sin, rotated, s.copy())
     loops.take_off(phases, cos, taken)
+    loops.rotate_pair(phases, cos, sin, c, s, pairs)
     modulus = 2 ** np.iinfo(dtype).bits
     for at in np.ndindex(phases.shape):
         m, one, two = int(phases[at]), int(c[at]), int(s[at])
         assert int(rotated[at]) == (int(cos[m]) * one + int(sin[m]) * two) % modulus
         assert int(taken[at]) == (int(cos[m]) - one) % modulus
+        assert int(pairs[at]) == int(rotated[at])
+        turned = int(sin[m]) * one - int(cos[m]) * two
+        assert int(pairs[at[0], 5 + at[1]]) == turned % modulus
 
 
 def test_without_numba_numpy_does_it(monkeypatch):

@@ -93,9 +93,10 @@ def test_the_correlation_is_what_the_dealer_would_send():
     assert {values.tobytes() for values in received} == {values.tobytes() for values in expected}
 
 
-def test_values_from_a_prepared_correlation():
+@pytest.mark.parametrize("pairs", [False, True])
+def test_values_from_a_prepared_correlation(pairs):
     correlation = InMemory()
-    agreed = HiddenBlock(ROWS, WIDTH, 8, 64, Limits(10, 0, 10))
+    agreed = HiddenBlock(ROWS, WIDTH, 8, 64, Limits(10, 0, 10), pairs)
     part = DealingAhead(ROLES, correlation.keys, correlation.write).hidden(agreed)
     part.add(np.zeros((ROWS, WIDTH), np.uint8))
     assert [step for step, _ in correlation.arrays] == ["corrections"] * 2
@@ -109,14 +110,16 @@ def test_values_from_a_prepared_correlation():
         part = HiddenFeatures(mesh, keys, ROLES, dealing, agreed, lambda _: nullcontext())
         part.add(PHASES[mesh.me].copy())
         if mesh.me == "ada":
-            found = part.product("forward", np.ones((WIDTH, 1)))
+            found = part.product("forward", np.ones((agreed.features, 1)))
             part.finish()
             return found
         return part.serve() if role else None
 
     found = run(local_meshes(NAMES, 20.0), work).unwrap()["ada"]
     total = np.add.reduce(list(PHASES.values()), dtype=np.uint8)
-    expected = np.cos(total * (2 * np.pi / 256)).sum(axis=1, keepdims=True)
+    angles = total * (2 * np.pi / 256)
+    features = np.cos(angles) + np.sin(angles) if pairs else np.cos(angles)
+    expected = features.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 

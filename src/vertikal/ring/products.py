@@ -32,6 +32,11 @@ class RingLoops(Protocol):
     def rotate(self, phases: Array, cos: Array, sin: Array, c: Array, s: Array) -> None:
         """c ← cos[phases]·c + sin[phases]·s, in place."""
 
+    def rotate_pair(
+        self, phases: Array, cos: Array, sin: Array, c: Array, s: Array, out: Array
+    ) -> None:
+        """out (rows, 2·width): cos[phases]·c + sin[phases]·s | sin[phases]·c − cos[phases]·s."""
+
     def take_off(self, phases: Array, table: Array, share: Array) -> None:
         """share ← table[phases] − share, in place."""
 
@@ -48,6 +53,16 @@ class NumpyRingLoops:
     def rotate(self, phases: Array, cos: Array, sin: Array, c: Array, s: Array) -> None:
         c *= cos[phases]
         c += sin[phases] * s
+
+    def rotate_pair(
+        self, phases: Array, cos: Array, sin: Array, c: Array, s: Array, out: Array
+    ) -> None:
+        cosines, sines = np.hsplit(out, 2)
+        at_cos, at_sin = cos[phases], sin[phases]
+        np.multiply(at_cos, c, out=cosines)
+        cosines += at_sin * s
+        np.multiply(at_sin, c, out=sines)
+        sines -= at_cos * s
 
     def take_off(self, phases: Array, table: Array, share: Array) -> None:
         np.subtract(table[phases], share, out=share)

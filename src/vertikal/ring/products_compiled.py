@@ -72,6 +72,18 @@ def rotate(phases: Any, cos: Any, sin: Any, c: Any, s: Any) -> None:  # pragma: 
 
 
 @njit(cache=True, nogil=True)
+def rotate_pair(
+    phases: Any, cos: Any, sin: Any, c: Any, s: Any, out: Any
+) -> None:  # pragma: no cover
+    rows, width = phases.shape
+    for i in range(rows):
+        for j in range(width):
+            m = phases[i, j]
+            out[i, j] = cos[m] * c[i, j] + sin[m] * s[i, j]
+            out[i, width + j] = sin[m] * c[i, j] - cos[m] * s[i, j]
+
+
+@njit(cache=True, nogil=True)
 def take_off(phases: Any, table: Any, share: Any) -> None:  # pragma: no cover
     rows, width = phases.shape
     for i in range(rows):

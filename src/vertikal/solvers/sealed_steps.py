@@ -13,7 +13,8 @@ Nobody may look at a number on the way, so all of this must be safe for any data
 - **Step.** η = 1/L, L ≥ the largest eigenvalue of the Hessian, which is at most κ times a mean of
   ‖φ_i‖², plus λ (κ = 2 for the square loss). Offsets are uniform, so ‖φ_i‖² =
   1 + (1/D) Σ_j cos 2θ_ij is above 1 + τ with a chance of at most exp(−Dτ²/2) (Hoeffding), and so is
-  a mean of such. τ is chosen for 2^−40; ‖φ_i‖² ≤ 2 always.
+  a mean of such. τ is chosen for 2^−40; ‖φ_i‖² ≤ 2 always. (It is 1 where cosine and sine of every
+  phase are features, D of both together; the same τ is taken.)
 - **Range.** With z_k = w_{k−1} + t_k (w_k − w_{k−1}) the method keeps (2/L) t_k² (F(w_k) − F(0)) +
   ‖z_k‖² ≤ 0 (Beck and Teboulle's Lemma 4.1, with 0 for the minimiser). Since F(0) ≤ 1,
   ‖z_k‖ ≤ t_k·√(2/L); w_k and v_{k+1} are weighted means of these and of 0, hence no longer. Also
@@ -66,7 +67,7 @@ class SealedSteps:
 def sealed_steps(
     rows: int, width: int, penalty: float, iterations: int, curvature: float, matrix_bits: int
 ) -> SealedSteps:
-    """Steps for n rows, D directions, λ, a number of iterations, and κ."""
+    """Steps for n rows, D features, λ, a number of iterations, and κ."""
     if iterations > MOST_ITERATIONS:
         raise InputError.of(
             "max_iter", f"at most {MOST_ITERATIONS} with disclosure='sealed'", iterations

@@ -58,7 +58,7 @@ def make(estimator=FDSKLClassifier, **settings):
 def coefficients(model):
     """What label party and helper together have, which nobody has alone."""
     total = sum(model.shards_[name].coefficient_share for name in ("bank", "shop"))
-    return total.view(np.int64) * 2.0**-COEFFICIENT_BITS / np.sqrt(2 / D)
+    return total.view(np.int64) * 2.0**-COEFFICIENT_BITS / np.sqrt(2 / len(total))
 
 
 def features(shards, columns, X):
@@ -97,10 +97,16 @@ def test_every_step_is_the_plain_one():
 
 
 @pytest.mark.parametrize("ring_bits", [8, 16])
-def test_with_enough_steps_it_is_the_ridge(ring_bits):
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_with_enough_steps_it_is_the_ridge(ring_bits, functions):
     same = {"alpha": 0.05, "max_iter": 300, "feature_map__bits": ring_bits}
-    opened = make(disclosure="open", **same).fit(X, Y)
+    same["feature_map__functions"] = functions
+    opened = make(disclosure="open", **same, tol=1e-8).fit(X, Y)
     model = make(**same).fit(X, Y)
+    expected = opened.shards_["bank"].coefficients
+    np.testing.assert_allclose(
+        coefficients(model), expected, rtol=0, atol=0.02 * np.abs(expected).max(), strict=True
+    )
     scale = np.abs(opened.decision_function(NEW)).max()
     np.testing.assert_allclose(
         model.decision_function(NEW), opened.decision_function(NEW), rtol=0, atol=0.01 * scale

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 
+import msgspec
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.options import grouped
-from vertikal import FDSKLClassifier, FDSKLRegressor, Stochastic, Values
+from vertikal import FDSKLClassifier, FDSKLRegressor, Fourier, Stochastic, Values
 from vertikal.algorithms.kernel_machine import values as hidden
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, RingError, SecrecyError
@@ -61,6 +62,36 @@ def test_the_model_of_the_open_level(label_parties, ring_bits, loss):
     assert values.objective_[-1] == pytest.approx(opened.objective_[-1], rel=1e-4)
 
 
+@pytest.mark.parametrize("label_parties", [1, 2])
+@pytest.mark.parametrize("ring_bits", [8, 16])
+def test_the_model_of_the_open_level_on_cosines_and_sines(label_parties, ring_bits):
+    same = {"label_parties": label_parties, "feature_map__bits": ring_bits}
+    same |= {"feature_map__functions": "pair", "loss": "square", "tol": 1e-4}
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    assert coefficients(values).shape == (96, 1)
+    scale = np.abs(coefficients(opened)).max()
+    np.testing.assert_allclose(
+        coefficients(values), coefficients(opened), rtol=0, atol=1e-2 * scale
+    )
+    np.testing.assert_allclose(
+        values.decision_function(NEW), opened.decision_function(NEW), rtol=0, atol=1e-2 * scale
+    )
+
+
+def test_cosines_and_sines_send_no_more_about_phases():
+    def sent(**settings):
+        found = {}
+        for entry in make(disclosure="values", **settings).fit(X, Y).ledger_.entries():
+            found[entry.disclosure.name] = found.get(entry.disclosure.name, 0) + entry.bytes
+        return found
+
+    cosine, pair = sent(), sent(feature_map__functions="pair")
+    for name in ("phase shares", "correlation", "opening"):
+        assert pair[name] == cosine[name]
+    # The masked matrix itself has two columns for each direction.
+    assert 1.9 * cosine["difference"] < pair["difference"] < 2 * cosine["difference"]
+
+
 def test_several_classes_and_regression():
     classes = np.digitize(X[:, 0] * X[:, 3], [-0.5, 0.5])
     for estimator, y in ((FDSKLClassifier, classes), (FDSKLRegressor, X[:, 0] * X[:, 3])):
@@ -79,6 +110,14 @@ def test_the_stochastic_solver_takes_the_same_steps():
     np.testing.assert_allclose(
         values.decision_function(NEW), opened.decision_function(NEW), rtol=0, atol=2e-4
     )
+
+
+def test_stochastic_steps_on_cosines_and_sines():
+    same = {"solver": Stochastic(batch_size=64, block_size=20), "label_parties": 2}
+    same["feature_map__functions"] = "pair"
+    opened, values = make(**same).fit(X, Y), make(**same, disclosure="values").fit(X, Y)
+    assert (coefficients(values) != 0).all()
+    np.testing.assert_allclose(coefficients(values), coefficients(opened), rtol=0, atol=4e-4)
 
 
 def test_32_bits_are_coarse_and_stop_in_time():
@@ -196,6 +235,18 @@ def test_named_roles_do_not_change_the_model():
             {"solver": Stochastic(batch_size=1201)},
             "rows must be at least 1201 with disclosure='values'",
         ),
+        (
+            {"feature_map__functions": "pair", "cache_size": 460800},
+            "cache_size must be None or at least 921600 bytes with disclosure='values'",
+        ),
+        (
+            {"feature_map__harmonics": [1, 2]},
+            r"harmonics must be \(1,\) with disclosure='values': each other one would need",
+        ),
+        (
+            {"feature_map__functions": "pair", "solver": Stochastic(batch_size=55)},
+            "batch_size must be at least 56 with disclosure='values', 56 for each step",
+        ),
         ({"solver": Stochastic(precondition=True)}, "precondition must be False with"),
         (
             {"cache_size": 1000},
@@ -249,11 +300,20 @@ def test_the_solver_stops_where_the_agreed_passes_end():
     assert counted.iterations(100) == 2
     assert counted.gradients(100) == (3 + 8) * 4
     assert counted.gradients(None) == (7 + 8) * 4
+    # Cosine and sine of a direction share its bits; passes go by phases.
+    pairs = msgspec.structs.replace(counted, feature_map=Fourier(functions="pair"))
+    assert pairs.passes("a") == 25
+    assert pairs.iterations(1000) == 6
+    assert pairs.iterations(200) == 2
+    assert pairs.gradients(200) == (3 + 8) * 4 * 2
+    assert pairs.gradients(None) == (7 + 8) * 4 * 2
 
 
 def test_few_rows_are_not_hidden():
     with pytest.raises(InputError, match="rows must be at least 35 with disclosure='values'"):
         make(disclosure="values").fit(X[:34], Y[:34])
+    with pytest.raises(InputError, match="rows must be at least 70 with disclosure='values'"):
+        make(disclosure="values", feature_map__functions="pair").fit(X[:69], Y[:69])
     with pytest.raises(InputError, match="rows must be at least 105 with"):
         make(disclosure="values").fit(X[:104], np.arange(104) % 3)
     few = make(disclosure="values", disclosure__gradient_bits=12)
@@ -282,18 +342,22 @@ def asked(monkeypatch):
         {"solver": Stochastic(batch_size=500, block_size=20, n_steps=48)},
     ],
 )
-def test_gradients_leave_most_about_every_column_open(asked, settings):
-    """As numbers of 28 bits about one column of the features they are two bits a row."""
-    make(disclosure="values", **settings).fit(X, Y)
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_gradients_leave_most_about_every_column_open(asked, settings, functions):
+    """As numbers of 28 bits about one column of phases they are two bits a row."""
+    model = make(disclosure="values", feature_map__functions=functions, **settings).fit(X, Y)
     gradients = [one for one in asked if one[0] == "adjoint"]
     assert len(gradients) > 15
-    column = []
-    for _, vectors, rows, columns in gradients:
-        if 0 in range(60)[columns]:
-            equation = np.zeros(len(X))
-            equation[slice(None) if rows is None else rows] = vectors[:, 0]
-            column.append(equation)
-    assert 28 * np.linalg.matrix_rank(np.array(column)) <= 2 * len(X)
+    numbers = 0
+    for feature in range(0, len(coefficients(model)), 48):  # the cosine of direction 0, its sine
+        column = []
+        for _, vectors, rows, columns in gradients:
+            if feature in range(len(coefficients(model)))[columns]:
+                equation = np.zeros(len(X))
+                equation[slice(None) if rows is None else rows] = vectors[:, 0]
+                column.append(equation)
+        numbers += np.linalg.matrix_rank(np.array(column))
+    assert 28 * numbers <= 2 * len(X)
 
 
 def test_a_row_that_a_batch_draws_twice_is_asked_for_once(asked):

@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.meshes import connected, every_mesh, network
 from tests.conformance.running import run
 from vertikal.algorithms.kernel_machine import fdskl
-from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Sealed, Values
+from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, Sealed, Values
 from vertikal.data.tables import Table
 from vertikal.party.party import Labels, Party, digest
 from vertikal.secure.keys import prg
@@ -21,12 +21,13 @@ COLUMNS = {"bank": [0, 1], "shop": [2, 3], "post": [4, 5]}
 every_level = pytest.mark.parametrize("disclosure", ["values", "sealed"])
 
 
-def settings_of(disclosure, parties):
+def settings_of(disclosure, parties, functions="cosine"):
     dealer = "notary" if "notary" in parties else None
     return FdsklSettings(
         parties=parties,
         label_parties=("bank",),
         n_components=24,
+        feature_map=Fourier(functions=functions),
         bandwidth=2.0,
         alpha=0.01,
         loss="square",
@@ -66,10 +67,11 @@ def trained(ends, settings):
 
 @every_mesh
 @every_level
-def test_every_mesh_gives_the_model_of_the_open_level(factory, disclosure):
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_every_mesh_gives_the_model_of_the_open_level(factory, disclosure, functions):
     names = ("bank", "shop", "post")
     with connected(factory, names) as ends:
-        f = trained(ends, settings_of(disclosure, names))
+        f = trained(ends, settings_of(disclosure, names, functions))
     assert np.mean((f > 0) == (Y > 0)) > 0.9
 
 

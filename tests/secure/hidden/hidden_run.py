@@ -72,6 +72,7 @@ def hide(
     gradient_bits: int = 28,
     bits_per_row: int = 1000,
     height: int = 64,
+    pairs: bool = False,
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
     wires: Mapping[str, Wire] | None = None,
@@ -83,7 +84,7 @@ def hide(
     first = next(iter(phases.values()))
     rows, width = first.shape
     limits = Limits(passes, fewest, gradients, value_bits, gradient_bits, bits_per_row)
-    agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, limits)
+    agreed = HiddenBlock(rows, width, 8 * first.itemsize, bits, limits, pairs)
     tape = Tape()
     parts: dict[str, HiddenFeatures] = {}
 
@@ -127,3 +128,11 @@ def cosines(phases: Mapping[str, np.ndarray]) -> np.ndarray:
     first = next(iter(phases.values()))
     total = np.add.reduce(list(phases.values()), dtype=first.dtype)
     return np.cos(total * (2 * np.pi / 256**first.itemsize))
+
+
+def pairs_of(phases: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Cosines of all directions, then their sines: (rows, 2D)."""
+    first = next(iter(phases.values()))
+    total = np.add.reduce(list(phases.values()), dtype=first.dtype)
+    angles = total * (2 * np.pi / 256**first.itemsize)
+    return np.hstack((np.cos(angles), np.sin(angles)))

@@ -26,9 +26,11 @@ class Kept:
         self.list.append(entry)
 
 
-def openings(rows=40, passes=1000, fewest=2, tally=None, gradients=1000, gradient_bits=8):
+def openings(
+    rows=40, passes=1000, fewest=2, tally=None, gradients=1000, gradient_bits=8, directions=None
+):
     limits = Limits(passes, fewest, gradients, value_bits=6, gradient_bits=gradient_bits)
-    return Openings("hal", "ada", rows, limits, tally)
+    return Openings("hal", "ada", rows, limits, tally, directions)
 
 
 def refused(count, *product):
@@ -86,6 +88,44 @@ def test_columns_are_counted_apart_unless_they_overlap():
             count.book("adjoint", 1, columns, batch)
     refused(count, 1, (3, 5), batch)
     refused(count, 1, ALL, None)
+
+
+def test_cosines_and_sines_of_a_direction_are_counted_together():
+    count = openings(rows=40, directions=4)
+    for _ in range(5):
+        count.book("adjoint", 1, ALL, None)
+    refused(count, 1, ALL, None)
+    # Ten numbers of eight bits about 40 rows, whichever columns of the direction they are.
+    for halves in (((0, 4), (4, 8)), ((4, 8), (0, 4))):
+        count = openings(rows=40, directions=4)
+        for columns in 5 * halves:
+            count.book("adjoint", 1, columns, None)
+        for columns in (*halves, (3, 5), (7, 8)):
+            refused(count, 1, columns, None)
+
+
+def test_a_run_of_columns_from_cosines_to_sines():
+    count, batch = openings(directions=4), np.arange(16)
+    for _ in range(4):
+        count.book("adjoint", 1, (3, 5), batch)  # direction 3 by its cosine, 0 by its sine
+    count.book("adjoint", 1, (1, 3), batch)
+    for columns in ((0, 1), (7, 8), (2, 4), ALL):
+        refused(count, 1, columns, batch)
+
+
+def test_gradients_of_both_kinds_up_to_those_agreed():
+    count = openings(rows=4000, gradients=4, directions=4)
+    count.book("adjoint", 1, ALL, None)
+    count.book("adjoint", 2, (4, 8), None)
+    with pytest.raises(PassesUsedUp, match="gradient 6 about a direction; 4 were agreed"):
+        count.book("adjoint", 1, ALL, None)
+
+
+def test_forward_passes_are_counted_by_rows_whatever_the_features():
+    count = openings(passes=3, directions=4)
+    count.book("forward", 3, ALL, None)
+    with pytest.raises(PassesUsedUp, match="forward pass 4 over a row; 3 were agreed"):
+        count.book("forward", 1, (4, 8), None)
 
 
 def test_single_rows_count_where_all_rows_are_asked_for():

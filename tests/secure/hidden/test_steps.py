@@ -7,7 +7,15 @@ import pytest
 
 from tests.conformance.running import run
 from tests.naive import hidden as naive
-from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases, hide, reading
+from tests.secure.hidden.hidden_run import (
+    NAMES,
+    ROLES,
+    cosines,
+    draw_phases,
+    hide,
+    pairs_of,
+    reading,
+)
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
@@ -74,7 +82,8 @@ def test_shares_of_the_phase():
 
 @every_word
 @pytest.mark.parametrize("phase", ["uint8", "uint16"])
-def test_shares_of_the_cosine(bits, phase):
+@pytest.mark.parametrize("pairs", [False, True])
+def test_shares_of_the_cosine(bits, phase, pairs):
     phases = draw_phases(*SHAPE, dtype=phase, names=("ada", "hal", "tim"))
     fixed = FixedPointProducts(Ring(bits))
     rho = {}
@@ -88,7 +97,7 @@ def test_shares_of_the_cosine(bits, phase):
                 known_seeds(peer, "half").take(SHAPE, phase) for peer in ("ada", "hal")
             )
         shares = TrigonometricShares(
-            mesh, keys, ROLES, dealing, 8 * np.dtype(phase).itemsize, fixed
+            mesh, keys, ROLES, dealing, 8 * np.dtype(phase).itemsize, fixed, pairs=pairs
         )
         mine = phases[mesh.me].copy()
         act = {
@@ -104,12 +113,14 @@ def test_shares_of_the_cosine(bits, phase):
     sigma = (rho["tim"] - phases["tim"]).astype(phase)
     for at in np.ndindex(SHAPE):
         # The dealer's phases are in σ: m = θ + σ.
-        assert int(total[at]) == naive.cosine(
-            int(theta[at]), int(sigma[at]), 8 * np.dtype(phase).itemsize, fixed.table_bits
-        )
+        of = int(theta[at]), int(sigma[at]), 8 * np.dtype(phase).itemsize, fixed.table_bits
+        assert int(total[at]) == naive.cosine(*of)
+        if pairs:
+            assert int(total[at[0], SHAPE[1] + at[1]]) == naive.sine(*of)
     tolerance = 2.0 ** (1 - fixed.table_bits)
+    expected = pairs_of(phases) if pairs else cosines(phases)
     np.testing.assert_allclose(
-        total * 2.0**-fixed.matrix_bits, cosines(phases), rtol=0, atol=tolerance
+        total * 2.0**-fixed.matrix_bits, expected, rtol=0, atol=tolerance, strict=True
     )
 
 
@@ -218,6 +229,53 @@ def test_all_steps_together(bits, tolerance, names, phase):
     assert {name: part.nbytes for name, part in session.parts.items()} == {
         name: kept if name in ("ada", "hal", "tim") else 0 for name in names
     }
+
+
+@pytest.mark.parametrize("columns", [slice(None), slice(2, 7), slice(9, 20)])
+def test_products_with_cosines_and_sines(columns):
+    phases, generator = draw_phases(150, 12), np.random.default_rng(3)
+    features = pairs_of(phases)
+    coefficients = generator.normal(size=(24, 2))[columns] / 24
+    residuals, rows = generator.normal(size=(150, 2)) / 150, np.arange(3, 150, 2)
+
+    def program(hidden):
+        return [
+            hidden.product("forward", coefficients, columns=columns),
+            hidden.product("adjoint", residuals, columns=columns),
+            hidden.product("adjoint", residuals[rows], rows, columns),
+        ]
+
+    session = hide(phases, program, pairs=True)
+    chosen = features[:, columns]
+    for found, expected in zip(
+        session.result,
+        [chosen @ coefficients, chosen.T @ residuals, chosen[rows].T @ residuals[rows]],
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=4e-5, strict=True)
+
+
+@pytest.mark.parametrize("names", [("ada", "hal", "tim"), NAMES], ids=len)
+@pytest.mark.parametrize("phase", ["uint8", "uint16"])
+def test_sines_cost_no_further_message_about_phases(names, phase):
+    """All arrays of a run by receiver and step: only the masked matrix itself is twice as wide."""
+    phases = draw_phases(150, 12, dtype=phase, names=names)
+
+    def sizes(pairs):
+        roles = Roles("ada", "hal", "tim", names)
+        session = hide(phases, lambda hidden: None, pairs=pairs, roles=roles)
+        assert session.result is None
+        return {
+            (name, step): sum(values.nbytes for values in arrays)
+            for name, steps in session.seen.items()
+            for step, arrays in steps.items()
+        }
+
+    cosine, pair = sizes(False), sizes(True)
+    matrix = ("ada", "hal: difference")
+    assert pair.pop(matrix) == 2 * cosine.pop(matrix) == 2 * 150 * 12 * 8
+    assert pair == cosine
+    assert cosine["hal", "tim: corrections"] == 2 * 150 * 12 * 8
 
 
 def test_32_bit_phases_have_no_table():

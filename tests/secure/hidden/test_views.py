@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from tests.conformance.uniformity import THRESHOLD, check_uniform, check_unrelated, p_value
-from tests.secure.hidden.hidden_run import NAMES, ROLES, Session, cosines, draw_phases, hide
+from tests.secure.hidden.hidden_run import (
+    NAMES,
+    ROLES,
+    Session,
+    cosines,
+    draw_phases,
+    hide,
+    pairs_of,
+)
 from tests.secure.kept import matrices_in
 
 ROWS, WIDTH = 192, 64
@@ -30,6 +38,7 @@ ADVERSARIAL = {
     "drawn": draw_phases(ROWS, WIDTH, 5),
 }
 every_data = pytest.mark.parametrize("data", ADVERSARIAL.values(), ids=ADVERSARIAL)
+every_kind = pytest.mark.parametrize("pairs", [False, True], ids=["cosines", "pairs"])
 every_word = pytest.mark.parametrize("bits", [32, 64])
 
 
@@ -70,8 +79,9 @@ def test_the_helper_sees_uniform_numbers_only(data, bits):
 
 @every_data
 @every_word
-def test_the_label_party_sees_uniform_numbers_until_it_asks(data, bits):
-    session = hide(data, lambda hidden: None, bits=bits)
+@every_kind
+def test_the_label_party_sees_uniform_numbers_until_it_asks(data, bits, pairs):
+    session = hide(data, lambda hidden: None, bits=bits, pairs=pairs)
     assert session.result is None
     assert sorted(session.seen["ada"]) == ["hal: difference", "hal: sum"]
     for arrays in session.seen["ada"].values():
@@ -88,14 +98,14 @@ def test_answers_are_masked_values(data, bits):
 
 
 @every_data
-def test_what_the_label_party_keeps_is_uniform(data):
-    session = hide(data, lambda hidden: None)
+@every_kind
+def test_what_the_label_party_keeps_is_uniform(data, pairs):
+    session = hide(data, lambda hidden: None, pairs=pairs)
     assert session.result is None
-    (kept,), (mask,) = (matrices_in(session.parts[name], (ROWS, WIDTH)) for name in ("ada", "hal"))
+    features = pairs_of(data) if pairs else cosines(data)
+    (kept,), (mask,) = (matrices_in(session.parts[name], features.shape) for name in ("ada", "hal"))
     check_uniform([kept, mask])
-    np.testing.assert_allclose(
-        (kept + mask).view(np.int64) * 2.0**-32, cosines(data), rtol=0, atol=1e-4
-    )
+    np.testing.assert_allclose((kept + mask).view(np.int64) * 2.0**-32, features, rtol=0, atol=1e-4)
 
 
 @every_data

@@ -81,7 +81,7 @@ def seal(
 def kept(session: Session) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The matrices that A and H keep: the one that both have, A's own, and H's own."""
     agreed = session.parts["ada"].agreed
-    shape = agreed.rows, agreed.width
+    shape = agreed.rows, agreed.features
     ada, hal = (matrices_in(session.parts[name], shape) for name in ("ada", "hal"))
     (common,) = [one for one in ada if any(np.array_equal(one, other) for other in hal)]
     (own,), (helpers,) = (

@@ -13,7 +13,7 @@ from tests.conformance.running import run
 from tests.conformance.uniformity import check_uniform
 from tests.naive import hidden as naive_hidden
 from tests.naive import sealed as naive
-from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases
+from tests.secure.hidden.hidden_run import NAMES, ROLES, cosines, draw_phases, pairs_of
 from tests.secure.sealed.sealed_run import kept, seal, split
 from vertikal.errors import InputError, SecrecyError
 from vertikal.mesh import local_meshes
@@ -46,6 +46,27 @@ def test_the_shared_matrix_is_the_matrix_of_cosines():
         "sue": 0,
         "tim": matrix,
     }
+
+
+def test_the_shared_matrix_of_cosines_and_sines():
+    vector = np.arange(2 * WIDTH)[:, None] << 10
+
+    def program(part):
+        return part.forward(split(vector, part))
+
+    session = seal(PHASES, program, pairs=True, forward=1)
+    shared = whole_cosines(session).view(np.int64)
+    np.testing.assert_allclose(
+        shared * 2.0**-MATRIX_BITS, pairs_of(PHASES), rtol=0, atol=2.0 ** (1 - COSINE_BITS)
+    )
+    assert np.array_equal(session.total(), shared @ vector)
+    received = {
+        step: sum(values.nbytes for values in arrays)
+        for step, arrays in session.seen["hal"].items()
+    }
+    cells = ROWS * WIDTH
+    assert received["tim: corrections"] == 2 * cells * 8
+    assert received["ada: sum"] == received["sue: phases"] == cells
 
 
 @pytest.mark.parametrize("kind", ["forward", "adjoint"])

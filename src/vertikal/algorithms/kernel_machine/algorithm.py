@@ -134,15 +134,17 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             word = settings.hidden.bits // 8
             for name in label_parties:
                 sent[name] += cells // len(label_parties)
-            sent[helper] += cells * (1 + word)
+            features = settings.per_phase * settings.n_components
+            # One correlation of a cosine and a sine serves both; what is kept grows with features.
+            sent[helper] += cells + rows * features * word
             sent[dealer] += cells * 2 * word
             for name in (*label_parties, helper, dealer):
-                memory[name] += cells * word
+                memory[name] += rows * features * word
             passes = min(passes, settings.iterations(rows) * 2)
             for name in (*label_parties, helper, dealer):
-                sent[name] += passes * (rows + settings.n_components) * word
+                sent[name] += passes * (rows + features) * word
         rounds = 4 + (2 * passes if settings.hides or len(label_parties) > 1 else 0)
-        work = float(cells) * (columns + passes)
+        work = float(cells) * (columns + passes * settings.per_phase)
         return Cost(sent, rounds, memory, work)
 
     def known_answers(self, shard: Shard, rows: Array) -> Array:

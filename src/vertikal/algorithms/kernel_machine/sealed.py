@@ -97,10 +97,11 @@ def minimise(
 ) -> Array:
     """Take accelerated gradient steps on shares; return a share of √(2/D)·coefficients.
 
-    The share is (D, outputs) ring elements.
+    D is the number of features: with cosine and sine of every phase twice that of directions. The
+    share is (D, outputs) ring elements.
     """
     agreed = sealed.agreed
-    w = v = np.zeros((agreed.width, agreed.outputs), np.uint64)
+    w = v = np.zeros((agreed.features, agreed.outputs), np.uint64)
     for momentum in steps.momenta:
         f = sealed.forward(v)
         f = sealed.drop(f, MATRIX_BITS + COEFFICIENT_BITS - VALUE_BITS)
@@ -117,7 +118,8 @@ def minimise(
 def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
     """Yield (rows, f) in spans at the label party; the others take part."""
     settings = shard.settings
-    height = max(16, SPAN_CELLS // settings.n_components)
+    features = settings.n_components * settings.per_phase
+    height = max(16, SPAN_CELLS // features)
     # Parties without a role reveal nothing, and have no record of the fit.
     penalty = shard.training.penalty or 1.0
     for start in range(0, party.table.rows, height):
@@ -129,6 +131,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
             settings.outputs,
             forward=1,
             reveals=True,
+            pairs=settings.pairs,
             **opened_bits(settings.hidden.prediction_bits, penalty),
         )
         sealed = hide(party, shard, agreed, span)
@@ -136,7 +139,7 @@ def sealed_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Arra
             continue
         share = shard.coefficient_share
         if share is None:  # the dealer carries zeros along
-            share = np.zeros((settings.n_components, settings.outputs), np.uint64)
+            share = np.zeros((features, settings.outputs), np.uint64)
         f = sealed.drop(sealed.forward(share), MATRIX_BITS + COEFFICIENT_BITS - VALUE_BITS)
         opened = sealed.reveal(f)
         if opened is not None:
@@ -191,7 +194,7 @@ def sealed_steps_of(settings: FdsklSettings, rows: int, residual_map: ResidualMa
     """Return the public steps of this fit."""
     return sealed_steps(
         rows,
-        settings.n_components,
+        settings.n_components * settings.per_phase,
         penalty_of(settings, rows),
         settings.max_iter,
         residual_map.curvature,
@@ -211,4 +214,5 @@ def training_block(
         forward=steps.iterations,
         adjoint=steps.iterations,
         factors=residual_map.factors,
+        pairs=settings.pairs,
     )

@@ -284,9 +284,12 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         if self.feature_map.bits not in HIDDEN_PHASE_BITS:
             raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
         if self.feature_map.harmonics != (1,):
-            raise InputError.of("harmonics", f"(1,) {level}", self.feature_map.harmonics)
-        if self.feature_map.functions != "cosine":
-            raise InputError.of("functions", f"'cosine' {level}", self.feature_map.functions)
+            raise InputError.of(
+                "harmonics",
+                f"(1,) {level}: each other one would need a correlation of its own, as much as "
+                "new directions",
+                self.feature_map.harmonics,
+            )
         if self.seals:
             self._check_sealed(level)
         elif isinstance(self.solver, Stochastic):
@@ -343,14 +346,16 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     def passes(self, label_party: str) -> int:
         """Most openings to ``label_party`` of the prediction of any training row.
 
-        As many as it owns directions would tell it the features, hence a quarter by default.
+        As many as it owns directions would tell it the phases, hence a quarter by default; that
+        each phase may give two features does not change it.
         """
         given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
         return given or max(1, self.widths()[label_party] // 4)
 
     def _uses(self, solver: Stochastic) -> int:
         """Steps of the stochastic solver that are about the same directions."""
-        blocks = sum(-(-width // solver.block_size) for width in self.features().values())
+        blocks = sum(-(-width // solver.block_size) for width in self.widths().values())
+        blocks *= self.per_phase
         return 1 if solver.n_steps is None else -(-solver.n_steps // blocks)
 
     def iterations(self, rows: int) -> int:
@@ -363,19 +368,20 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         if not isinstance(self.disclosure, Values):
             return self.max_iter
         bits = rows * GRADIENT_BITS_PER_ROW * (SPARE_SHARE - 1) // SPARE_SHARE
-        gradients = bits // (self.disclosure.gradient_bits * self.outputs)
+        gradients = bits // (self.disclosure.gradient_bits * self.outputs * self.per_phase)
         return max(1, min(self._agreed_iterations(), gradients - 1))
 
     def gradients(self, rows: int | None) -> int:
         """Count the gradients about any one direction that a label party may ask the helper for.
 
-        Without ``rows`` that is of however many.
+        Without ``rows`` that is of however many. A direction that gives cosine and sine has two in
+        each pass.
         """
         if isinstance(self.solver, Stochastic):
             taken = self._uses(self.solver)
         else:
             taken = 1 + (self._agreed_iterations() if rows is None else self.iterations(rows))
-        return (taken + SPARE_GRADIENTS) * self.outputs
+        return (taken + SPARE_GRADIENTS) * self.outputs * self.per_phase
 
     def _agreed_iterations(self) -> int:
         """Iterations of the exact solver within ``max_iter`` and the passes that were agreed."""
@@ -384,7 +390,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
     def _rows_per_gradient(self) -> int:
         """Rows over which the bits of one gradient are few enough for each of them."""
-        return -(-self.values.gradient_bits // GRADIENT_BITS_PER_ROW)
+        return -(-self.values.gradient_bits * self.per_phase // GRADIENT_BITS_PER_ROW)
 
     def stopping(self) -> float:
         """The exact solver's tolerance: ``tol``, or the precision of hidden features if coarser.
@@ -407,6 +413,11 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         return {name: share + (i < rest) for i, name in enumerate(self.label_parties)}
 
     @property
+    def pairs(self) -> bool:
+        """True if features are cosine and sine of every phase."""
+        return isinstance(self.feature_map, Fourier) and self.feature_map.functions == "pair"
+
+    @property
     def per_phase(self) -> int:
         """Features that each direction (or landmark) gives."""
         return self.feature_map.per_phase if isinstance(self.feature_map, Fourier) else 1
@@ -427,7 +438,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
     def kept_bits(self) -> int:
         """Bits that a role keeps per row and direction where features are hidden."""
-        return 2 * self.hidden.bits if self.seals else self.hidden.bits
+        return self.per_phase * (2 if self.seals else 1) * self.hidden.bits
 
     def check_rows(self, rows: int) -> None:
         """Refuse too few rows to hide, and where features are hidden, too many for the cache."""

@@ -58,10 +58,10 @@ def disclosures_of(
         f"the label party learns Φd of the training rows for the directions d that its solver "
         f"tries, at most {most.values} numbers a row of {most.value_bits} bits each (the "
         "rest is noise of the helper's), which together are the values of f on its way, "
-        f"and the gradient summed over the rows, once per pass, at most {most.gradients} times to "
-        f"{most.gradient_bits} bits each; no phase and no feature. A label party that does not "
-        "follow the program can put all weight of a gradient on one row: each gradient is then "
-        f"that row's features, to {most.gradient_bits} bits each"
+        f"and the gradient summed over the rows, once per pass, at most {most.gradients} numbers "
+        f"about a direction to {most.gradient_bits} bits each; no phase and no feature. A label "
+        "party that does not follow the program can put all weight of a gradient on one row: each "
+        f"gradient is then that row's features, to {most.gradient_bits} bits each"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
         f"coefficients, to {settings.values.prediction_bits} bits; no phase and no feature. A "
@@ -107,6 +107,7 @@ def hidden_block(
             most_gradients=0,
             value_bits=settings.values.prediction_bits,
         ),
+        pairs=settings.pairs,
     )
 
 
@@ -129,7 +130,9 @@ def message_blocks(span: slice, width: int) -> Iterator[slice]:
 
 
 class HiddenOperator(FeatureOperator):
-    """Φ = √(2/D)·cos θ of one label party's block, whose entries nobody holds.
+    """Φ of one label party's block, whose entries nobody holds.
+
+    Φ = √(2/D)·cos θ, or √(1/D)·(cos θ, sin θ), where D are the directions of all label parties.
 
     It offers no Gram matrix: that would open another D² numbers about the rows. The exact solver
     goes without a preconditioner, and remembers more pairs instead. Products that an earlier run of
@@ -137,11 +140,11 @@ class HiddenOperator(FeatureOperator):
     """
 
     def __init__(
-        self, hidden: HiddenFeatures, total: int, answers: AnswerCache | None = None
+        self, hidden: HiddenFeatures, directions: int, answers: AnswerCache | None = None
     ) -> None:
-        self.rows, self.width = hidden.agreed.rows, hidden.agreed.width
+        self.rows, self.width = hidden.agreed.rows, hidden.agreed.features
         self._hidden = hidden
-        self._norm = math.sqrt(2 / total)
+        self._norm = math.sqrt((1 if hidden.agreed.pairs else 2) / directions)
         self._answers = answers
 
     def forward(
@@ -288,7 +291,7 @@ def _number(party: Party, name: str) -> int:
 def hidden_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array]]:
     """Yield (rows, partial predictions) in spans at label parties; the others take part."""
     phases = HiddenPass(party, shard, training=False)
-    height = max(16, SPAN_CELLS // max(shard.settings.widths().values()))
+    height = max(16, SPAN_CELLS // max(shard.settings.features().values()))
     for start in range(0, party.table.rows, height):
         span = slice(start, min(start + height, party.table.rows))
         phases.add(span)

@@ -26,7 +26,10 @@ PHASE_BITS = (8, 16)
 
 
 class CosineShares:
-    """One party's part; ``dealing`` is None at parties without a role."""
+    """One party's part; ``dealing`` is None at parties without a role.
+
+    With ``pairs`` the shares are of cosines and sines.
+    """
 
     def __init__(
         self,
@@ -37,18 +40,23 @@ class CosineShares:
         phase_bits: int,
         fixed: FixedPointProducts,
         booked: Booked,
+        *,
+        pairs: bool = False,
     ) -> None:
         if phase_bits not in PHASE_BITS:
             raise InputError.of("phase_bits", "8 or 16", phase_bits)
         self._me, self._roles, self._booked = mesh.me, roles, booked
         self._shares = PhaseShares(mesh, keys, roles)
         if dealing is not None:
-            self._cosines = TrigonometricShares(mesh, keys, roles, dealing, phase_bits, fixed)
+            self._cosines = TrigonometricShares(
+                mesh, keys, roles, dealing, phase_bits, fixed, pairs=pairs
+            )
 
     def add(self, phases: Array) -> Array | None:
         """Every party: the next rows, with its own phases (rows, D), which are overwritten.
 
-        A and H get their shares of the cosines, everybody else None.
+        A and H get their shares of the cosines, with ``pairs`` followed by those of the sines;
+        everybody else None.
         """
         if self._me == self._roles.dealer:
             with self._booked("correlation"):

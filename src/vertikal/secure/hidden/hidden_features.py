@@ -52,9 +52,17 @@ class HiddenBlock:
 
     rows: int
     width: int
+    """Directions, each of which is one phase of a row."""
     phase_bits: int
     product_bits: int
     limits: Limits
+    pairs: bool = False
+    """True if the features of a row are the cosines of all its phases, and then their sines."""
+
+    @property
+    def features(self) -> int:
+        """Columns of the matrix of features."""
+        return 2 * self.width if self.pairs else self.width
 
     @property
     def opened_bits(self) -> dict[str, int]:
@@ -92,14 +100,23 @@ class HiddenFeatures:
         self._fixed = FixedPointProducts(Ring(agreed.product_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
-        self._openings = Openings(mesh.me, roles.label_party, agreed.rows, agreed.limits, counted)
+        self._openings = Openings(
+            mesh.me, roles.label_party, agreed.rows, agreed.limits, counted, agreed.width
+        )
         if dealing is not None:
-            shape = (agreed.rows, agreed.width)
+            shape = (agreed.rows, agreed.features)
             self._product = PrivateProduct(
                 mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.opened_bits
             )
         self._cosines = CosineShares(
-            mesh, keys, roles, dealing, agreed.phase_bits, self._fixed, booked
+            mesh,
+            keys,
+            roles,
+            dealing,
+            agreed.phase_bits,
+            self._fixed,
+            booked,
+            pairs=agreed.pairs,
         )
 
     @property
@@ -128,7 +145,7 @@ class HiddenFeatures:
         self, kind: str, vectors: Array, rows: Array | None = None, columns: slice = slice(None)
     ) -> Array:
         """A: "forward" C[rows, columns] @ vectors, or "adjoint" C[rows, columns].T @ vectors."""
-        span = range(self.agreed.width)[columns]
+        span = range(self.agreed.features)[columns]
         request = ProductRequest(
             kind, vectors.shape[1], span.start, span.stop, 0 if rows is None else len(rows)
         )
@@ -177,7 +194,7 @@ class HiddenFeatures:
             raise MeshError(f"{me}: {label_party} asked for a product wrongly: {error}") from None
         if not request.kind:
             return request, None
-        whole = 0 <= request.first < request.last <= agreed.width
+        whole = 0 <= request.first < request.last <= agreed.features
         if request.kind not in KINDS or request.outputs < 1 or request.some < 0 or not whole:
             raise MeshError(
                 f"{me}: {label_party} asked for a product that does not exist: {request}"
@@ -195,6 +212,6 @@ class HiddenFeatures:
         columns = slice(request.first, request.last)
         if rows is not None:
             return lambda matrix: matrix[rows, columns]
-        if (request.first, request.last) == (0, self.agreed.width):
+        if (request.first, request.last) == (0, self.agreed.features):
             return None
         return lambda matrix: matrix[:, columns]

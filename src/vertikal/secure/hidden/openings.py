@@ -4,12 +4,16 @@ Bits are counted. Noise of the helper's leaves b bits of full scale of every num
 (`private_product`), so that no question, however it is made, is answered by more than b bits.
 
 A forward product C·d opens one number about each of its rows: `Limits` says how many, of how many
-bits, any row may come to. A gradient Cᵀr over s rows opens one number about each column of these
-rows. Its bits count 1/s at each of them, and no row may come to more than two.
-So a gradient whose rows all lie in some set adds its bits to the total of the set's counts, which
-is at most two for each of its rows: whatever the batches, all gradients together open at most a
-quarter of a column of phases of eight bits. No column may come to more gradients than was agreed
-either, which is as many as the solver takes.
+bits, any row may come to. The row's D phases are what it is made of, whether C holds their cosines
+alone or their sines too: D numbers are as many equations as unknowns, also where a row has 2D
+features. So the limit goes by phases.
+
+A gradient Cᵀr over s rows opens one number about each column of these rows. Its bits count 1/s at
+each of them, and no row may come to more than two for any direction, whose cosines and sines are
+counted together. So a gradient whose rows all lie in some set adds its bits to the total of the
+set's counts, which is at most two for each of its rows: whatever the batches, all gradients
+together open at most a quarter of a column of phases of eight bits. No direction may come to more
+gradients than was agreed either, which is as many as the solver takes.
 
 That is all that holds against a label party that deviates: the helper does not see r, which may
 have all of its weight on one row. Each gradient is then that row's features, to b bits each.
@@ -33,7 +37,9 @@ OPENED_BITS = 28
 """Bits of full scale that A learns of a product, where nothing less was agreed."""
 
 GRADIENT_BITS_PER_ROW = 2
-"""Bits of gradients per column and row, each gradient's counted by one over its number of rows."""
+"""Bits of gradients per direction and row, each gradient's counted by one over its number of rows.
+
+With cosine and sine a direction has two gradients in each pass."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Limits:
     fewest_rows: int
     """Distinct rows that a gradient must be about."""
     most_gradients: int
-    """Gradients about any one column."""
+    """Gradients about any one direction, those of its cosines and of its sines together."""
     value_bits: int = OPENED_BITS
     """Bits of full scale that a forward product opens; the rest is the helper's noise."""
     gradient_bits: int = OPENED_BITS
@@ -118,7 +124,8 @@ class _Span:
 class Openings:
     """The helper's count of all products of one block so far.
 
-    ``me`` and ``label_party`` are named in errors.
+    ``me`` and ``label_party`` are named in errors. ``directions`` are the columns that are about
+    different phases: the next as many are about the same ones again. None: all columns.
     """
 
     def __init__(
@@ -128,9 +135,11 @@ class Openings:
         rows: int,
         limits: Limits,
         tally: Tally | None = None,
+        directions: int | None = None,
     ) -> None:
         self._me, self._label_party = me, label_party
         self._limits = limits
+        self._directions = directions
         self._passes = np.zeros(rows, np.int64)
         self._spans: dict[tuple[int, int], _Span] = {}
         self._tally = tally
@@ -199,19 +208,34 @@ class Openings:
     def _add_gradient(
         self, outputs: int, first: int, last: int, rows: Array | None
     ) -> tuple[int, float]:
-        """Count a gradient; return what all spans that overlap come to.
+        """Count a gradient about these columns; return the most that any of their directions has.
 
-        That is the number of gradients, and the largest count of bits of any of these rows.
+        That is the number of gradients, and the largest count of bits of any of these rows, both
+        summed over all spans that overlap.
         """
-        span = self._spans.setdefault((first, last), _Span())
-        span.gradients += outputs
+        spans = self._spans_of(first, last)
         bits = outputs * self._limits.gradient_bits
-        if rows is None:
-            span.everywhere += bits / len(self._passes)
-        else:
-            for row in rows.tolist():
-                span.single[row] = span.single.get(row, 0.0) + bits / len(rows)
-        overlapping = [
-            other for (start, stop), other in self._spans.items() if start < last and first < stop
+        for where in spans:
+            span = self._spans.setdefault(where, _Span())
+            span.gradients += outputs
+            if rows is None:
+                span.everywhere += bits / len(self._passes)
+            else:
+                for row in rows.tolist():
+                    span.single[row] = span.single.get(row, 0.0) + bits / len(rows)
+        counts = []
+        for start, stop in spans:
+            found = [one for (a, b), one in self._spans.items() if a < stop and start < b]
+            counts.append((sum(s.gradients for s in found), sum(s.of(rows) for s in found)))
+        return max(gradients for gradients, _ in counts), max(bits for _, bits in counts)
+
+    def _spans_of(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the directions of a run of columns; a direction of two of them is there twice.
+
+        With 10 directions columns 8 to 22 are directions 8 to 10, 0 to 10 and 0 to 2.
+        """
+        width = self._directions or last
+        return [
+            (max(first - start, 0), min(last - start, width))
+            for start in range(first // width * width, last, width)
         ]
-        return sum(one.gradients for one in overlapping), sum(one.of(rows) for one in overlapping)

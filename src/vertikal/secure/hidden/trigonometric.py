@@ -8,6 +8,7 @@ under a direction is θ = a + h + t. All of Z_{2^k} for phases, Z_{2^w} with fix
 3. A sends a + ρ_A to H; H adds h + ρ_H and has m = a + h + ρ, which it tells A.
 4. θ = m − σ, so cos θ = cos m·cos σ + sin m·sin σ, which is linear in the shares: each multiplies
    its own by public numbers. C_A + C_H = cos θ, and nobody has multiplied two secrets.
+5. With ``pairs`` also sin θ = sin m·cos σ − cos m·sin σ, of the same shares: no further message.
 
 Bytes per row and direction: 2w/8 for the correction and k/8 for m in each direction.
 
@@ -37,7 +38,10 @@ Array = npt.NDArray[Any]
 
 
 class TrigonometricShares:
-    """One role's part in turning phases into shares of their cosines, block by block."""
+    """One role's part in turning phases into shares of their cosines, block by block.
+
+    With ``pairs`` the shares are (rows, 2D): the cosines of all directions, then their sines.
+    """
 
     def __init__(
         self,
@@ -47,7 +51,10 @@ class TrigonometricShares:
         dealing: Dealing,
         phase_bits: int,
         fixed: FixedPointProducts,
+        *,
+        pairs: bool = False,
     ) -> None:
+        self._pairs = pairs
         turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
         self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
         self._dtype = fixed.ring.dtype
@@ -84,21 +91,28 @@ class TrigonometricShares:
             self._dealing.send("corrections", share)
 
     def open_as_label_party(self, share: Array) -> Array:
-        """A: compute C_A (rows, D) from its share a of the phases."""
+        """A: compute C_A (rows, D), with pairs (rows, 2D), from its share a of the phases."""
         shape, dtype = share.shape, share.dtype
         self._to_helper.send("sum", share + self._halves.take(shape, dtype))
         cos, sin = (self._shares.take(shape, self._dtype) for _ in range(2))
         opened = self._to_helper.recv("sum", dtype, shape)  # m
-        self._loops.rotate(opened, self._cos, self._sin, cos, sin)
-        return cos
+        return self._rotated(opened, cos, sin)
 
     def open_as_helper(self, share: Array) -> Array:
-        """H: compute C_H (rows, D) from its share h of the phases."""
+        """H: compute C_H (rows, D), with pairs (rows, 2D), from its share h of the phases."""
         shape, dtype = share.shape, share.dtype
         opened = self._halves.take(shape, dtype)
         opened += share
         opened += self._to_label_party.recv("sum", dtype, shape)  # m
         self._to_label_party.send("sum", opened.copy())
         cos, sin = (self._dealing.recv("corrections", self._dtype, shape) for _ in range(2))
-        self._loops.rotate(opened, self._cos, self._sin, cos, sin)
-        return cos
+        return self._rotated(opened, cos, sin)
+
+    def _rotated(self, opened: Array, cos: Array, sin: Array) -> Array:
+        """A and H: its share at θ = m − σ, from its shares of cos σ and sin σ."""
+        if not self._pairs:
+            self._loops.rotate(opened, self._cos, self._sin, cos, sin)
+            return cos
+        both = np.empty((len(opened), 2 * opened.shape[1]), self._dtype)
+        self._loops.rotate_pair(opened, self._cos, self._sin, cos, sin, both)
+        return both

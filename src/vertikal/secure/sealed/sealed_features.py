@@ -58,6 +58,7 @@ class SealedBlock:
 
     rows: int
     width: int
+    """Directions, each of which is one phase of a row."""
     phase_bits: int
     outputs: int
     """Vectors in each product."""
@@ -72,6 +73,13 @@ class SealedBlock:
     """Lowest bits of the result that are opened; a result must be below 2^(this − 1)."""
     noise_bits: int = 0
     """Lowest bits of them that are noise of the helper's."""
+    pairs: bool = False
+    """True if the features of a row are the cosines of all its phases, and then their sines."""
+
+    @property
+    def features(self) -> int:
+        """Columns of the matrix C of features."""
+        return 2 * self.width if self.pairs else self.width
 
 
 class SealedFeatures:
@@ -95,7 +103,7 @@ class SealedFeatures:
                 keys,
                 roles,
                 dealing,
-                (agreed.rows, agreed.width),
+                (agreed.rows, agreed.features),
                 {"forward": agreed.forward, "adjoint": agreed.adjoint},
                 agreed.outputs,
             )
@@ -106,7 +114,9 @@ class SealedFeatures:
             if not self.is_dealer:
                 peer = roles.helper if self.is_label_party else roles.label_party
                 self._opening = PaddedLink(mesh, keys, peer, roles, "reveal")
-        self._cosines = CosineShares(mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked)
+        self._cosines = CosineShares(
+            mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked, pairs=agreed.pairs
+        )
 
     @property
     def has_role(self) -> bool:
@@ -139,12 +149,12 @@ class SealedFeatures:
                 self._product.add(rows, share)
 
     def forward(self, share: Array) -> Array:
-        """Shares of C v (rows, outputs) from shares of v (D, outputs)."""
+        """Shares of C v (rows, outputs) from shares of v (features, outputs)."""
         with self._booked(self._sends):
             return self._product.multiply("forward", share)
 
     def adjoint(self, share: Array) -> Array:
-        """Shares of Cᵀ v (D, outputs) from shares of v (rows, outputs)."""
+        """Shares of Cᵀ v (features, outputs) from shares of v (rows, outputs)."""
         with self._booked(self._sends):
             return self._product.multiply("adjoint", share)
 

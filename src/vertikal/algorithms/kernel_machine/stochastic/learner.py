@@ -205,11 +205,15 @@ def step_size_of(settings: FdsklSettings, curvature_bound: float) -> float:
 def direction_blocks(settings: FdsklSettings, label_party: str) -> list[slice]:
     """Cut a label party's directions into the blocks that one step each uses.
 
-    Where a direction gives several features, blocks are cut from these: offsets are uniform, so a
-    block of cosines, or of sines, estimates the kernel by itself.
+    Where a direction gives several features, each kind of feature is cut for itself: offsets are
+    uniform, so a block of cosines, or of sines, estimates the kernel by itself.
     """
-    width, size = settings.features()[label_party], settings.stochastic.block_size
-    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
+    width, size = settings.widths()[label_party], settings.stochastic.block_size
+    return [
+        slice(kind + start, kind + min(start + size, width))
+        for kind in range(0, settings.features()[label_party], width)
+        for start in range(0, width, size)
+    ]
 
 
 def number_of_steps(settings: FdsklSettings) -> int:
