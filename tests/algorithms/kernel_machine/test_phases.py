@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.privacy.attacks.label_view import watching
-from vertikal import FDSKLClassifier, Stochastic
+from vertikal import FDSKLClassifier, Fourier, Stochastic
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(200, 6))
@@ -36,6 +36,13 @@ def phase_bytes(model):
 def test_exact_finds_the_same_model(label_parties, cache_size):
     whole = fit(label_parties=label_parties)
     limited = fit(label_parties=label_parties, cache_size=cache_size)
+    np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("solver", ["exact", Stochastic(block_size=8, batch_size=16)])
+def test_several_features_of_each_phase_find_the_same_model(solver):
+    settings = {"feature_map": Fourier(functions="pair", harmonics=(1, 3)), "solver": solver}
+    whole, limited = fit(**settings), fit(cache_size=60 * DIRECTIONS, **settings)
     np.testing.assert_allclose(limited.decision_function(X), whole.decision_function(X), atol=2e-3)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.running import run as run_all
-from vertikal import Landmarks
+from vertikal import Fourier, Landmarks
 from vertikal.algorithms.kernel_machine import phases
 from vertikal.algorithms.kernel_machine.fdskl import train
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
@@ -84,7 +84,14 @@ def _small_blocks(monkeypatch):
     monkeypatch.setattr(phases, "BLOCK_BYTES", HEIGHT * 24)
 
 
-@pytest.mark.parametrize("changes", [{}, {"feature_map": Landmarks(bits=32)}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"feature_map": Landmarks(bits=32)},
+        {"feature_map": Fourier(functions="pair", harmonics=(1, 2))},
+    ],
+)
 @pytest.mark.parametrize("blocks", [0, 1, 3, 7])
 def test_a_resumed_run_is_bit_identical_and_sends_less(blocks, changes):
     label_parties = ("a",)
