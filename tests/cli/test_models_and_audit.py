@@ -12,6 +12,9 @@ from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.models.store import ModelStore
 from vertikal.node.storage.audit_log import AuditLog, verify
+from vertikal.node.storage.disclosure_account import DisclosureAccount, Opening
+from vertikal.privacy.accountant import epsilon_of
+from vertikal.privacy.budget import BudgetFile
 
 PARTY = """
 name = "bank"
@@ -128,3 +131,34 @@ def test_a_store_that_is_not_there(tmp_path):
         assert gone.exit_code == 1
         assert gone.output.startswith("error: bank has no store yet (no folder 'store' beside")
     assert not (tmp_path / "store").exists()
+
+
+def test_the_account_is_shown_and_verified(store):
+    assert call(store, "audit", "account").output == (
+        "no job has opened anything about the rows of this party's tables\n"
+    )
+    told = {"name": "credit", "table": "accounts", "receiver": "lender", "rows": 60}
+    account = DisclosureAccount(store, "bank")
+    values = Opening(job="a", level="values", values=50, value_bits=6, gradients=59, **told)
+    phases = Opening(job="b", level="open", values=8, value_bits=8, bounded=False, **told)
+    account.book([values], lambda: None)
+    account.book([phases], lambda: None)
+    BudgetFile.create(store / "budget.json", epsilon=2.0, delta=1e-5).charge("bank", "c", 0.1, 1)
+    titles, row, *rest = call(store, "audit", "account").output.splitlines()
+    assert titles.split("  ")[0] == "table"
+    assert row.split() == ["accounts", "lender", "2", "58", "300", "1000"]
+    assert rest == [
+        "lender and accounts: 64 bits more about each row by jobs whose level shows them all "
+        "('open', 'rounds')",
+        "lender and accounts: 59 sums over rows for each direction; one that deviates can have "
+        "had as many rows' features",
+        f"differential privacy: epsilon {epsilon_of(0.1, 1e-5):.4g} of 2 is spent, at delta 1e-05, "
+        "by all jobs at that level",
+    ]
+    told = json.loads(call(store, "audit", "account", "--json").output)
+    assert (told["most_row_bits"], told["privacy"]["epsilon"]) == (1000, 2.0)
+    assert [one["job"] for one in told["balances"][0]["openings"]] == ["a", "b"]
+    assert "disclosure account: 2 lines" in call(store, "audit", "verify").output
+    path = store / "account.log"
+    path.write_text(path.read_text().replace('"values":50', '"values":1'))
+    assert call(store, "audit", "verify").exit_code != 0

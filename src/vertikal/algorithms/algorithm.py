@@ -74,13 +74,16 @@ ShardT = TypeVar("ShardT", bound=ModelShard)
 
 @dataclass(frozen=True)
 class OpenedValues:
-    """Predictions of training rows, and gradients, that one label party sees in training."""
+    """Numbers about training rows, and gradients, that one label party sees in training."""
 
     label_party: str
     at_most: OpenedBits
     """Values of a row and gradients about a direction, and their bits."""
-    safe_passes: int
-    """As many values of a row as a policy allows that states no number itself."""
+    safe_passes: int | None = None
+    """As many values of a row as a policy allows that states no number itself; None if the level
+    shows them all, and allowing the level allows them."""
+    distances: int = 0
+    """Distances between two rows each."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Exposure:
     components: int = 0
     """Random directions or landmarks per row."""
     opened: tuple[OpenedValues, ...] = ()
+    """Numbers that each label party gets to see in training, but for those under noise that a
+    privacy budget bounds."""
     prediction_bits: int = 0
     """Bits that one prediction tells about the person asked for, if features are hidden; else 0."""
     experiments: tuple[str, ...] = ()

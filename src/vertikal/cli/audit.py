@@ -1,4 +1,4 @@
-"""``vertikal audit``: a party's log of what it did and refused."""
+"""``vertikal audit``: a party's log of what it did, and its account of what others know."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from pathlib import Path
 import click
 
 from vertikal.cli.group import OrderedGroup
-from vertikal.cli.output import json_option, print_table
-from vertikal.cli.party_option import party_option, store_of
+from vertikal.cli.output import json_option, print_json, print_table
+from vertikal.cli.party_option import party_file, party_option, store_of
 
 LOG = "audit.log"
+ACCOUNT = "account.log"
+BUDGET = "budget.json"
 
 
 @click.group(cls=OrderedGroup)
 def audit() -> None:
-    """Read and verify this party's audit log.
+    """Read and verify what this party did and what it showed.
 
-    It has every job, decision, run, kind of message and refusal of this party.
+    The log has every job, decision, run, kind of message and refusal of this party. The account
+    adds up what all jobs together may have opened about its rows, and to whom.
     """
 
 
@@ -63,6 +66,10 @@ def verify(head: str | None, party: Path | None) -> None:
             "somebody else keeps: --head"
         )
     click.echo(f"head {found}")
+    account_file = store_of(party) / ACCOUNT
+    if account_file.exists():
+        booked = verify(account_file)
+        click.echo(f"disclosure account: {booked.number} lines, each bound to the one before it")
 
 
 @audit.command()
@@ -72,6 +79,84 @@ def head(party: Path | None) -> None:
     from vertikal.node.storage.audit_log import verify
 
     click.echo(str(verify(store_of(party) / LOG)))
+
+
+@audit.command()
+@json_option
+@party_option
+def account(as_json: bool, party: Path | None) -> None:
+    """Show what others may know of this party's rows.
+
+    Bits about a row are those that all jobs together have opened to one receiver, at most, as if
+    all were about the same rows. The policy's most_row_bits limits them.
+    """
+    import msgspec
+
+    from vertikal.node.config.party_file import PartyFile
+    from vertikal.node.storage.disclosure_account import DisclosureAccount
+
+    store = store_of(party)
+    content = PartyFile.load(party_file(party))
+    most = content.policy.most_row_bits
+    balances = DisclosureAccount(store, content.name).balances()
+    budget = _budget(store / BUDGET)
+    if as_json:
+        print_json(
+            {
+                "most_row_bits": most,
+                "balances": [
+                    {
+                        "table": one.table,
+                        "receiver": one.receiver,
+                        "row_bits": one.row_bits,
+                        "unbounded_bits": one.unbounded_bits,
+                        "openings": msgspec.to_builtins(one.openings),
+                    }
+                    for one in balances
+                ],
+                "privacy": budget,
+            }
+        )
+        return
+    if not balances:
+        click.echo("no job has opened anything about the rows of this party's tables")
+    else:
+        titles = ("table", "known to", "jobs", "numbers about a row", "bits about a row", "limit")
+        rows = [
+            (one.table, one.receiver, len(one.openings), one.values, one.row_bits, most)
+            for one in balances
+        ]
+        print_table(titles, rows)
+    for one in balances:
+        where = f"{one.receiver} and {one.table}"
+        if one.unbounded_bits:
+            click.echo(
+                f"{where}: {one.unbounded_bits:,} bits more about each row by jobs whose level "
+                "shows them all ('open', 'rounds')"
+            )
+        if one.gradients:
+            click.echo(
+                f"{where}: {one.gradients:,} sums over rows for each direction; one that deviates "
+                "can have had as many rows' features"
+            )
+        if one.distances:
+            click.echo(f"{where}: {one.distances:,} distances between two rows each")
+    if budget is not None:
+        click.echo(
+            f"differential privacy: epsilon {budget['spent']:.4g} of {budget['epsilon']:g} is "
+            f"spent, at delta {budget['delta']:g}, by all jobs at that level"
+        )
+
+
+def _budget(path: Path) -> dict[str, float] | None:
+    """Read how much of the privacy budget is spent, if this party keeps one."""
+    if not path.exists():
+        return None
+    from vertikal.privacy.budget import BudgetFile
+
+    file = BudgetFile(path)
+    epsilon, delta = file.total
+    return {"epsilon": epsilon, "delta": delta, "spent": file.spent}
 
 
 def _facts(facts: Mapping[str, object]) -> str:

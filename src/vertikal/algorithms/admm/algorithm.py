@@ -11,16 +11,19 @@ from vertikal.algorithms.admm import sharing
 from vertikal.algorithms.admm.settings import AdmmSettings
 from vertikal.algorithms.admm.shard import AdmmShard
 from vertikal.algorithms.admm.sharing import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
-from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure
+from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues
 from vertikal.data.tables import Table
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
+from vertikal.secure.hidden.openings import OpenedBits
 
 Array = npt.NDArray[Any]
 
 _ROUNDS = 60
 """Rounds that an estimate of cost counts at most."""
+_NUMBER_BITS = 64
+"""Bits of a joint prediction as it is summed."""
 
 
 class Admm(Algorithm[AdmmSettings, AdmmShard]):
@@ -45,10 +48,14 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
 
     def exposure(self, settings: AdmmSettings) -> Exposure:
         private = settings.privacy
+        # The paper's own mechanism promises privacy, and protects nothing.
+        level = "private" if private and private.mechanism == "row" else "rounds"
+        rounds = OpenedBits(settings.most_rounds * settings.outputs, _NUMBER_BITS)
+        opened = [OpenedValues(name, rounds) for name in settings.label_parties]
         return Exposure(
-            # The paper's own mechanism promises privacy, and protects nothing.
-            level="private" if private and private.mechanism == "row" else "rounds",
+            level=level,
             components=settings.kernel.n_components if settings.kernel else 0,
+            opened=tuple(opened) if level == "rounds" else (),
             private=private is not None,
         )
 

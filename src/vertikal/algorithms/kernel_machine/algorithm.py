@@ -26,7 +26,6 @@ from vertikal.algorithms.kernel_machine.settings import (
     FdsklSettings,
     Landmarks,
     Stochastic,
-    Values,
 )
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
@@ -40,11 +39,13 @@ from vertikal.algorithms.kernel_machine.values import (
 )
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
+from vertikal.kernels.bandwidth import PAIRS
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
 from vertikal.secure.dealing_ahead import DealingAhead
+from vertikal.secure.hidden.openings import OpenedBits
 from vertikal.secure.hidden.roles import Roles
 
 Array = npt.NDArray[Any]
@@ -54,6 +55,24 @@ _EXACT_PASSES = 40
 """Passes over the rows that an estimate of cost counts for the exact solver."""
 _STEPS = 32
 """Steps that it counts for the stochastic solver where the settings leave them open."""
+
+
+def _opened(settings: FdsklSettings) -> tuple[OpenedValues, ...]:
+    """List the numbers about a row that each label party gets to see in training."""
+    if settings.seals:
+        return ()
+    opened = []
+    for label_party, width in settings.widths().items():
+        if settings.hides:
+            at_most = training_limits(settings, label_party, None).at_most()
+            # As many values as it owns directions would tell it the features.
+            opened.append(OpenedValues(label_party, at_most, safe_passes=max(1, width // 4)))
+        else:
+            pairs = PAIRS if settings.bandwidth == "median" else 0
+            distances = pairs if label_party == settings.label_parties[0] else 0
+            phases = OpenedBits(width, settings.feature_map.bits)
+            opened.append(OpenedValues(label_party, phases, distances=distances))
+    return tuple(opened)
 
 
 class KernelMachine(Algorithm[SettingsT, Shard]):
@@ -67,17 +86,10 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         return fdskl.predict(party, shard)
 
     def exposure(self, settings: SettingsT) -> Exposure:
-        opened = []
-        if isinstance(settings.disclosure, Values):
-            for label_party, width in settings.widths().items():
-                at_most = training_limits(settings, label_party, None).at_most()
-                # As many values as it owns directions would tell it the features.
-                safe = max(1, width // 4)
-                opened.append(OpenedValues(label_party, at_most, safe))
         return Exposure(
             level=settings.level,
             components=settings.n_components,
-            opened=tuple(opened),
+            opened=_opened(settings),
             prediction_bits=settings.hidden.prediction_bits if settings.hides else 0,
             experiments=("shared directions are for experiments only",)
             if settings.shares_directions

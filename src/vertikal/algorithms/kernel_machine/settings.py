@@ -32,6 +32,8 @@ COARSE_TOLERANCE = 1e-2
 NOISY_TOLERANCE = 7e-3
 PRECISE_VALUE_BITS = 12
 PRECISE_GRADIENT_BITS = 20
+EXACT_PASSES = 50
+"""Values of a row and output that the exact solver may open by default; it takes 20 to 40."""
 FEWEST_IN_BATCH = 16
 """Rows of a batch where features are hidden: the gradient of one row would be its features."""
 SPARE_GRADIENTS = 8
@@ -114,10 +116,11 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     them; an estimator's dealer may be nobody's party, and then takes part without columns. ``bits``
     are those of the words in which features are shared: 32 costs half and rounds f to about two
     decimals. ``max_passes`` bounds how often f of any training row is opened; None is a quarter of
-    the directions. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's
-    noise, which cancels over the rows. ``gradient_bits`` is how precisely gradients are opened:
-    with 12 the solver takes as many passes as with exact ones, with 10 it takes more.
-    ``prediction_bits`` is how precisely a prediction is opened.
+    the directions, and by the exact solver 50 times per output at most. ``value_bits`` is how
+    precisely, in bits of full scale: the rest is the helper's noise, which cancels over the rows.
+    ``gradient_bits`` is how precisely gradients are opened: with 12 the solver takes as many passes
+    as with exact ones, with 10 it takes more. ``prediction_bits`` is how precisely a prediction is
+    opened.
     """
 
     helper: str | None = None
@@ -346,11 +349,14 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     def passes(self, label_party: str) -> int:
         """Most openings to ``label_party`` of the prediction of any training row.
 
-        As many as it owns directions would tell it the phases, hence a quarter by default; that
-        each phase may give two features does not change it.
+        As many as it owns directions would tell it the phases, hence a quarter by default, and for
+        the exact solver no more than it needs; that each phase may give two features does not
+        change it.
         """
         given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
-        return given or max(1, self.widths()[label_party] // 4)
+        quarter = max(1, self.widths()[label_party] // 4)
+        needed = quarter if isinstance(self.solver, Stochastic) else EXACT_PASSES * self.outputs
+        return given or min(quarter, needed)
 
     def _uses(self, solver: Stochastic) -> int:
         """Steps of the stochastic solver that are about the same directions."""

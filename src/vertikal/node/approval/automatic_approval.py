@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from vertikal.errors import InputError, PeerVisibleError, VertikalError
+from vertikal.node.approval.disclosure_limit import check_limit
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.policy import check_policy, standing_rule, used_features
 from vertikal.node.peer_message import peer_message
@@ -69,6 +70,7 @@ class AutomaticApproval:
     def _decide(self, record: JobRecord) -> None:
         try:
             check_policy(self._home.file, record.proposal)
+            check_limit(self._home, record.proposal, record.digest)
             columns = used_features(self._home.file, record.proposal)
             rule = standing_rule(self._home.file, record.proposal, columns, self._approved_today())
             if rule is not None:

@@ -16,6 +16,7 @@ from typing import Protocol
 from vertikal.errors import IdentityError, InputError, VertikalError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, DAY, AutomaticApproval
+from vertikal.node.approval.disclosure_limit import check_limit
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.offers import TableSummary, summarise_table
 from vertikal.node.approval.policy import check_attempt, check_ids, check_policy
@@ -150,6 +151,7 @@ class Decisions:
 
     def _approve(self, record: JobRecord, reason: str = "") -> None:
         check_policy(self._home.file, record.proposal)
+        check_limit(self._home, record.proposal, record.digest)
         table = summarise_table(self._home, record.proposal)
         check_ids(self._home.file, record, table.rows)
         self._decide(record, APPROVE, reason, table)
@@ -274,6 +276,7 @@ class Decisions:
                 return
             try:
                 check_policy(self._home.file, record.proposal)
+                check_limit(self._home, record.proposal, record.digest)
                 check_attempt(self._home.file, attempt)
             except InputError as error:
                 self.stop(record, str(error), str(error))

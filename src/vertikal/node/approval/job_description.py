@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError
+from vertikal.node.approval.disclosure_limit import steps
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
 from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
@@ -44,6 +45,8 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     level = algorithm.exposure(job.algorithm_settings()).level
     lines += ["", "Who learns what", f"  level {level!r}: {LEVELS[level]}"]
     lines += [f"  {one.what}: {one.learns}" for one in messages]
+    if record.open:
+        lines += [f"  account: {step}" for step in steps(home, proposal, record.digest)]
     lines += _ids(home, record)
     lines += ["", "What it costs, at most", *_cost(home, record)]
     lines += ["", "Keys", _keys(home, record)]

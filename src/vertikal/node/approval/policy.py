@@ -141,16 +141,17 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
 def _opened_too_much(policy: Policy, exposure: Exposure) -> list[str]:
     """List what a job opens of training rows more often or more precisely than allowed."""
     found = []
-    for opened in exposure.opened:
-        most = policy.most_passes or opened.safe_passes
+    hidden = [one for one in exposure.opened if one.safe_passes is not None]
+    for opened in hidden:
+        most = policy.most_passes or opened.safe_passes or 0
         if opened.at_most.values > most:
             found.append(
                 f"max_passes lets {opened.label_party} see {opened.at_most.values} values of each "
                 f"row, at most {most} are allowed (most_passes)"
             )
     for numbers, opened_bits, key in (
-        ("values", [one.at_most.value_bits for one in exposure.opened], "most_value_bits"),
-        ("gradients", [one.at_most.gradient_bits for one in exposure.opened], "most_gradient_bits"),
+        ("values", [one.at_most.value_bits for one in hidden], "most_value_bits"),
+        ("gradients", [one.at_most.gradient_bits for one in hidden], "most_gradient_bits"),
     ):
         bits, allowed = max(opened_bits, default=0), getattr(policy, key)
         if bits > allowed:

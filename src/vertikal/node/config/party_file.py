@@ -89,6 +89,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values of a row that hidden phases may open; by default a quarter of the directions."""
     most_value_bits: int = 6
     most_gradient_bits: int = 12
+    most_row_bits: int = 1000
+    """Bits about a row that all jobs with hidden phases together may open to one receiver."""
     least_difference: int = 10
     differencing: str = "refuse"
     predictions_per_day: int = 1000
@@ -149,6 +151,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
             ("policy.most_value_bits", policy.most_value_bits, 4),
             ("policy.most_gradient_bits", policy.most_gradient_bits, 8),
+            ("policy.most_row_bits", policy.most_row_bits, 1),
             ("policy.least_difference", policy.least_difference, 0),
             ("policy.most_attempts", policy.most_attempts, 1),
             ("policy.proposals_per_day", policy.proposals_per_day, 1),

@@ -353,6 +353,7 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
         if place.checkpoints is None:
             _publish(run, columns, shard)
 
+    place.book(columns.table.rows)
     party = _party(run, columns.table, columns.labels, "train", save_early)
     shard = algorithm.train(party, settings, place.budget, place.facts["job"])
     _publish(run, columns, shard)

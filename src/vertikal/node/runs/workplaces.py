@@ -24,6 +24,7 @@ from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError, PartyUnknown
 from vertikal.files import write_whole
 from vertikal.node.approval.differencing import check_difference
+from vertikal.node.approval.disclosure_limit import book
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.offers import open_table, table_digest
 from vertikal.node.approval.policy import check_ids, offered
@@ -114,6 +115,9 @@ class Workplace:
     def check_rows(self, ids: Iterable[bytes]) -> None:
         """Raise InputError if this party's policy forbids a model of just these common rows."""
 
+    def book(self, rows: int) -> None:
+        """Book what training on so many rows opens, before it does; InputError if too much."""
+
     def note(self, event: str, words: str) -> None:
         """Write an event to the party's log, if it keeps one."""
 
@@ -174,6 +178,9 @@ class ServiceWorkplace(Workplace):
 
     def check_rows(self, ids: Iterable[bytes]) -> None:
         check_difference(self._home, self.record, ids)
+
+    def book(self, rows: int) -> None:
+        book(self._home, self.record, rows)
 
     def note(self, event: str, words: str) -> None:
         self._home.note(event, self.record.facts, words)

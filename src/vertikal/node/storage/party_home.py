@@ -17,6 +17,7 @@ from vertikal.node.config.party_file import PartyFile
 from vertikal.node.rate_limit import RateLimit
 from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.node.storage.compared_keys import ComparedKeys
+from vertikal.node.storage.disclosure_account import DisclosureAccount
 from vertikal.node.storage.key_renewal import finish_renewal, save_renewal
 from vertikal.secure.keys.identity import Identity
 
@@ -50,6 +51,7 @@ class PartyHome:
         self.store = private_folder(self.folder / self.file.store)
         self._alone = _lock(self.store)
         self.log = AuditLog(self.store / "audit.log", self.me)
+        self.account = DisclosureAccount(self.store, self.me)
         self.compared = ComparedKeys(self.store, self.me)
         self.room = Room(self.store)
         self._unwritten: list[tuple[str, dict[str, Fact]]] = []

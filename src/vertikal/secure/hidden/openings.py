@@ -49,9 +49,9 @@ class OpenedBits:
     values: int
     """Numbers about one row: products with its features."""
     value_bits: int
-    gradients: int
+    gradients: int = 0
     """Numbers about one direction: sums over rows of the features under it."""
-    gradient_bits: int
+    gradient_bits: int = 0
 
     @property
     def about_a_row(self) -> int:

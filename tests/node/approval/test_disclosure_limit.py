@@ -1,0 +1,121 @@
+"""The limit on what all jobs together open about a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.node.services import trio
+from tests.organisations import lay_out, write_job
+from vertikal.errors import PeerVisibleError
+from vertikal.node.approval.disclosure_limit import book, check_limit, steps
+from vertikal.node.approval.job_records import JobRecord
+from vertikal.node.approval.proposals import Proposal, SignedBytes
+from vertikal.node.config.job_file import Job, Part
+from vertikal.node.storage.party_home import PartyHome
+
+PARTS = {
+    "lender": Part("people", "y"),
+    "bank": Part("people"),
+    "shop": Part("people"),
+}
+
+
+@pytest.fixture
+def home(tmp_path):
+    lay_out(tmp_path, rows=30)
+    bank = PartyHome(tmp_path / "bank" / "party.toml")
+    yield bank
+    bank.close()
+
+
+def record_of(number, disclosure="values", **settings):
+    job = Job(algorithm="fdskl", parties=PARTS, settings={"disclosure": disclosure, **settings})
+    signed = SignedBytes(b"job %d" % number, b"")
+    return JobRecord(number, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
+
+
+def test_the_same_job_again_and_again_is_stopped(home):
+    """Twenty jobs of the defaults: the columns that one leaves half hidden, twenty would show."""
+    ran = []
+    for number in range(20):
+        record = record_of(number)
+        try:
+            book(home, record, 30)
+        except PeerVisibleError as error:
+            stopped = str(error)
+        else:
+            ran.append(number)
+            book(home, record, 30)  # a run that is taken up again
+    assert ran == [0, 1, 2]
+    assert stopped == (
+        "policy of bank: this job may open 300 bits about each row to lender, and of the 1,000 of "
+        "all jobs together (most_row_bits) 100 are left; ask for fewer max_passes, or let the "
+        "owner of bank allow more"
+    )
+    assert home.account.balance("people", "lender").row_bits == 900
+    fewer = {"name": "values", "max_passes": 16}
+    book(home, record_of(20, fewer), 30)
+    assert home.account.balance("people", "lender").row_bits == 996
+
+
+def test_the_owner_reads_by_how_much_a_job_raises_the_account(home):
+    book(home, record_of(1), 30)
+    record = record_of(2)
+    (step,) = steps(home, record.proposal, record.digest)
+    assert str(step) == (
+        "this job would bring what lender knows about a row of people from 300 to 600 bits at "
+        "most; your limit is 1,000 (most_row_bits)"
+    )
+    check_limit(home, record.proposal, record.digest)
+
+
+def test_levels_that_show_all_are_booked_and_not_limited(home):
+    for number in range(5):
+        book(home, record_of(number, "open", bandwidth="median"), 30)
+    balance = home.account.balance("people", "lender")
+    assert (balance.row_bits, balance.unbounded_bits) == (0, 5 * 2048 * 8)
+    assert balance.distances == 5 * 2000
+    record = record_of(9, "open")
+    (step,) = steps(home, record.proposal, record.digest)
+    assert "shows lender 2048 numbers of 8 bits about each row of people" in str(step)
+
+
+def test_sealed_jobs_open_nothing(home):
+    record = record_of(1, "sealed", loss="square")
+    book(home, record, 30)
+    assert steps(home, record.proposal, record.digest) == []
+    assert home.account.openings() == []
+
+
+def test_nothing_is_booked_for_what_a_party_sees_of_itself(tmp_path):
+    lay_out(tmp_path, rows=30)
+    lender = PartyHome(tmp_path / "lender" / "party.toml")
+    try:
+        book(lender, record_of(1), 30)
+        assert lender.account.openings() == []
+    finally:
+        lender.close()
+
+
+def test_services_book_before_they_train_and_refuse_what_is_too_much(tmp_path):
+    lay_out(tmp_path, rows=60)
+    write_job(tmp_path, directions=200, settings='disclosure = "values"')
+    for name in ("bank", "shop"):
+        file = tmp_path / name / "party.toml"
+        file.write_text(file.read_text().replace("[policy]", "[policy]\nmost_row_bits = 500"))
+    with trio(tmp_path) as world:
+        first = world.submit().digest
+        number = world.record("bank", first).number
+        shown = world["bank"].answer({"command": "show", "number": number})["text"]
+        assert "account: this job would bring what lender knows about a row of people" in shown
+        world.approve(first, "bank", "shop")
+        world.done(first)
+        for name in ("bank", "shop"):
+            (one,) = world[name].home.account.openings()
+            assert (one.job, one.receiver, one.row_bits) == (first, "lender", 300)
+            assert one.rows <= 60
+        assert world["lender"].home.account.openings() == []
+        second = world.submit().digest
+        ended = world.wait("lender", second, lambda record: record.final, "refused")
+        assert "(most_row_bits) 200 are left" in ended.final.words
+        assert [one.job for one in world["bank"].home.account.openings()] == [first]
