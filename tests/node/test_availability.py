@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -98,3 +100,15 @@ def test_parties_go_on_after_a_flood(world):
     world.approve(digest, "bank", "shop")
     world.done(digest)
     assert set(world.services) == set(NAMES)
+
+
+def test_idle_connections_of_strangers_delay_no_beat_and_no_job(world):
+    host, _, port = world["lender"].home.federation.member("lender").listens.rpartition(":")
+    lateness = Lateness(world["bank"])
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((host, int(port)), 20))
+        digest = world.submit().digest
+        world.approve(digest, "bank", "shop")
+        world.done(digest)
+    assert lateness.end() < 4.0

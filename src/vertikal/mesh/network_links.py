@@ -27,6 +27,9 @@ from vertikal.records import msgpack_reader
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# gRPC has no setting for the lowest version of TLS. These suites are those of TLS 1.2 and need an
+# RSA key, which no party has, so that TLS 1.3, whose suites are fixed, is all that is left.
+os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
 
 try:
     import grpc
@@ -46,6 +49,11 @@ STREAMS = 4
 comes; more would take the threads that other parties need."""
 GREETING = 20.0
 """Seconds that the other end of a new stream has to say who it is."""
+HANDSHAKE = 10.0
+"""Seconds that a new connection has for its TLS handshake."""
+CONNECTIONS = 512
+"""Connections that are accepted at once, of whomever. Each takes a file number, of which a process
+often has 1,024: a party that is left without one can write nothing to its store."""
 PING = (15.0, 60.0)
 """Seconds of silence after which a connection is tried, and that the answer may take.
 
@@ -74,6 +82,8 @@ OPTIONS = [
     # Who listens must not take the other's pings for an attack.
     ("grpc.http2.min_ping_interval_without_data_ms", int(1000 * PING[0] / 3)),
     ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE)),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS),
 ]
 
 

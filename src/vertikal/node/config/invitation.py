@@ -218,6 +218,7 @@ def join(
     entry = render(parse_entry(entry, code.name))
     host, _, port = code.address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
     # The certificate is compared with the fingerprint in the code below, before anything is sent.
     context.verify_mode = ssl.CERT_NONE

@@ -201,6 +201,7 @@ class Credentials:
     def _verifying(self, peer: str) -> ssl.SSLContext:
         """Make a TLS context as the mesh does: only the listed certificate of ``peer`` will do."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.set_alpn_protocols(["h2"])
         context.load_verify_locations(cadata=self._listed(peer).pem.decode())
         with key_as_file(self._identity.private_pem + self._identity.certificate.pem) as file:
@@ -244,6 +245,7 @@ class Credentials:
 def _looking() -> ssl.SSLContext:
     """Make a TLS context that accepts any certificate: it is judged afterwards, nothing is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
