@@ -13,6 +13,7 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.values import HiddenOperator
+from vertikal.party.party import Party
 
 Array = npt.NDArray[Any]
 
@@ -26,8 +27,8 @@ def phases_held() -> Iterator[list[tuple[Array, Array, Any]]]:
     def gather(self: PhasePass, rows: int, kept: int) -> Any:
         operator = original(self, rows, kept)
         if operator is not None:
-            own = self.own.local(self._party.table.block(slice(None)))
-            held.append((operator._cached.copy(), own, self.own.ring))
+            own = self.own.local(self.party.table.block(slice(None)))
+            held.append((operator.cached.copy(), own, self.own.ring))
         return operator
 
     with mock.patch.object(PhasePass, "gather", gather):
@@ -63,3 +64,21 @@ def numbers_held() -> Iterator[list[Array]]:
 
     with mock.patch.object(sealed, "hide", hide):
         yield held
+
+
+@contextmanager
+def sums_received() -> Iterator[list[tuple[str, Array]]]:
+    """(name in the ledger, total) of all secure sums that parties receive inside."""
+    sums: list[tuple[str, Array]] = []
+    original = Party.secure_sum
+
+    def secure_sum(
+        self: Party, elements: Array, receiver: str, disclosure: Any, *args: Any, **options: Any
+    ) -> Any:
+        total = original(self, elements, receiver, disclosure, *args, **options)
+        if total is not None:
+            sums.append((disclosure.name, np.array(total)))
+        return total
+
+    with mock.patch.object(Party, "secure_sum", secure_sum):
+        yield sums
