@@ -49,6 +49,7 @@ labels = {labels}
 who = ["lender"]
 disclosures = ["open", "values"]
 predictions_per_day = 1000000
+most_questions = 1000000
 [[policy.standing]]
 who = ["lender"]
 algorithms = ["fdskl"]

@@ -59,6 +59,7 @@ def test_what_is_not_said_is_careful(tmp_path):
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),
         ("[policy]", "[policy]\nleast_rows = 0", "policy.least_rows must be 1 at least, got 0"),
         ("[policy]", "[policy]\nmost_ids = 0", "policy.most_ids must be 1 at least, got 0"),
+        ("[policy]", "[policy]\nmost_questions = 0", "policy.most_questions must be 1 at least"),
         ("[policy]", "[policy]\nmost_attempts = 0", "policy.most_attempts must be 1 at least"),
         ("[policy]", '[policy]\nunknown_ids = "guess"', "policy.unknown_ids must be one of"),
         ("[policy]", '[policy]\ndifferencing = "x"', "policy.differencing must be one of"),

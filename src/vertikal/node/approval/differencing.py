@@ -8,19 +8,15 @@ policy's ``least_difference`` is flagged, and refused unless the policy only war
 
 from __future__ import annotations
 
-import hmac
-import os
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 from vertikal.errors import InputError
-from vertikal.files import private_folder, write_new, write_whole
+from vertikal.files import private_folder, write_whole
 from vertikal.node.approval.job_records import JobRecord
+from vertikal.node.storage.id_marks import MARK_BYTES, IdMarks
 from vertikal.node.storage.party_home import PartyHome
-
-_MARK = 8
-"""Bytes of the keyed digest of an id."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """Of two runs at once, the second must find the intersection of the first."""
@@ -30,8 +26,8 @@ def check_difference(home: PartyHome, record: JobRecord, ids: Iterable[bytes]) -
     """Flag an intersection that is almost an earlier one; InputError if the policy refuses it."""
     folder = private_folder(home.store / "intersections")
     with _ONE_AT_A_TIME:
-        key = _key(folder)
-        marks = {hmac.digest(key, one, "sha256")[:_MARK] for one in ids}
+        mark = IdMarks(folder).mark
+        marks = {mark(one) for one in ids}
         table = str(record.proposal.job.parties[home.me].table)
         close = least_difference(folder, table, record.digest, marks)
         if close is not None and 0 < close < home.policy.least_difference:
@@ -61,7 +57,7 @@ def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -
     for path in folder.glob(f"{_title(table)}-*"):
         if not path.name.endswith(digest[:16]):
             raw = path.read_bytes()
-            earlier = {raw[at : at + _MARK] for at in range(0, len(raw), _MARK)}
+            earlier = {raw[at : at + MARK_BYTES] for at in range(0, len(raw), MARK_BYTES)}
             found.append(len(earlier ^ marks))
     different = [count for count in found if count]
     return min(different, default=None)
@@ -70,12 +66,3 @@ def least_difference(folder: Path, table: str, digest: str, marks: set[bytes]) -
 def _title(table: str) -> str:
     """Write the table's name as part of the name of a file."""
     return table.encode().hex()[:64]
-
-
-def _key(folder: Path) -> bytes:
-    path = folder / ".key"
-    if not path.exists():
-        # Never over a key that another process has just written: marks under two keys could not
-        # be compared.
-        write_new(path, os.urandom(32))
-    return path.read_bytes()

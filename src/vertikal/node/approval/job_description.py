@@ -49,6 +49,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         lines += [f"  account: {step}" for step in steps(home, proposal, record.digest)]
     lines += _ids(home, record)
     lines += ["", "What it costs, at most", *_cost(home, record)]
+    lines += ["", "Limits of your policy", *_limits(home, record)]
     lines += ["", "Keys", _keys(home, record)]
     lines += ["", "Decisions"]
     for name in job.names:
@@ -91,14 +92,14 @@ def _ids(home: PartyHome, record: JobRecord) -> list[str]:
         return [
             "  ids: you learn how many rows the others have in common, and no id",
             f"  predictions: {job.leader} may ask for predictions of ids; you learn how many, up "
-            f"to {most} rows a day",
+            f"to {most} rows a day (predictions_per_day)",
         ]
     lines = [
         "  ids: every party learns which of its own rows all parties have, and how many there are",
         *_ids_brought(home, record),
         f"  predictions: {job.leader} may ask for predictions of ids it names, up to {most} rows a "
-        f"day; you learn which ids and which of them all parties have, {job.leader} which of them "
-        "you have",
+        f"day (predictions_per_day); you learn which ids and which of them all parties have, "
+        f"{job.leader} which of them you have",
         *_predictions(home, record),
     ]
     if job.bare_dealer is not None:
@@ -130,7 +131,13 @@ def _predictions(home: PartyHome, record: JobRecord) -> list[str]:
     """Say what a prediction shows of the rows asked for."""
     job = record.proposal.job
     shows = algorithm_named(job.algorithm).prediction_shows(job.algorithm_settings())
-    lines = [f"  each prediction: {shows}"]
+    most = home.policy.most_questions
+    bits = algorithm_named(job.algorithm).exposure(job.algorithm_settings()).prediction_bits
+    told = f", which is {most * bits:,} bits about a person at most" if bits else ""
+    lines = [
+        f"  each prediction: {shows}",
+        f"  questions: up to {most} about one person with this model (most_questions){told}",
+    ]
     if home.policy.degraded_predictions:
         lines.append(
             "  degraded predictions: your policy allows them; of an id that only you have, this is "
@@ -175,6 +182,15 @@ def _cost(home: PartyHome, record: JobRecord) -> list[str]:
         f"  {proposal.rows:,} rows at most (those of {proposal.submitter}), {cost.rounds} rounds",
         f"  you send about {sent / 1e6:,.1f} MB, and hold {cost.memory[home.me] / 1e6:,.0f} MB",
         f"  about {max(1, round(seconds / 60))} min at 100 Mb/s",
+    ]
+
+
+def _limits(home: PartyHome, record: JobRecord) -> list[str]:
+    """Say how often the submitter may ask; limits of what is shown stand beside what is shown."""
+    policy, submitter = home.policy, record.proposal.submitter
+    return [
+        f"  runs of this job: {policy.most_attempts} with those broken off (most_attempts)",
+        f"  proposals of {submitter}: {policy.proposals_per_day} a day (proposals_per_day)",
     ]
 
 

@@ -4,7 +4,7 @@ A job is checked when it is submitted, when it is approved, when a run of it beg
 session of predictions begins. Some numbers of the policy are enforced where they are known:
 ``least_rows`` in the alignment, ``most_ids`` by `check_ids` at the approval and before the
 alignment, ``least_difference`` in `differencing.py`, ``predictions_per_day`` in
-`predictions/daily_limit.py`.
+`predictions/daily_limit.py`, ``most_questions`` in `storage/question_count.py`.
 """
 
 from __future__ import annotations

@@ -94,6 +94,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least_difference: int = 10
     differencing: str = "refuse"
     predictions_per_day: int = 1000
+    most_questions: int = 32
+    """Questions about one person with one model: each tells so many bits as a prediction has."""
     unknown_ids: str = "reject"
     degraded_predictions: bool = False
     """True to take part in scores of ids that some party lacks. Where only this party has the id,
@@ -156,6 +158,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             ("policy.most_attempts", policy.most_attempts, 1),
             ("policy.proposals_per_day", policy.proposals_per_day, 1),
             ("policy.predictions_per_day", policy.predictions_per_day, 0),
+            ("policy.most_questions", policy.most_questions, 1),
         ):
             if number < least:
                 raise InputError.of(f"party file: {parameter}", f"{least} at least", number)

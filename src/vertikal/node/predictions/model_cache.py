@@ -73,6 +73,11 @@ class Rows:
         """Mark the ids that are there, with all cells that the model needs: (ids,) bool."""
         return np.array([one in self.places for one in write_ids(ids)[0]], bool)
 
+    def held(self, ids: tuple[str, ...]) -> dict[int, bytes]:
+        """Return those of the ids that are there, as they are written, by their places."""
+        written = enumerate(write_ids(ids)[0])
+        return {place: one for place, one in written if one in self.places}
+
     def table(self, model: Model, ids: tuple[str, ...]) -> Table:
         """Prepare the rows of these ids for the model; unknown ids get the training means."""
         places = np.array([self.places.get(one, -1) for one in write_ids(ids)[0]], np.int64)

@@ -1,12 +1,12 @@
 """One session of predictions with a stored model, between the leader of its job and the others.
 
 A session is a mesh and a party that stay while requests come. In each request the leader names the
-ids that it asks for. Every other party checks that its policy allows so many rows today, answers
-which of the ids it knows, and takes part with its rows. An id that a party lacks is left out. Where
-the leader asks for it and the others allow it, such an id is scored all the same, with that party's
-columns at their training means, and flagged as degraded. Before anything is computed, the parties
-compare what each was asked (`request_comparison.py`). A dealer without data is told how many rows
-there are, and no id.
+ids that it asks for. Every other party checks that its policy allows so many rows today, and so
+many questions about each person, answers which of the ids it knows, and takes part with its rows.
+An id that a party lacks is left out. Where the leader asks for it and the others allow it, such an
+id is scored all the same, with that party's columns at their training means, and flagged as
+degraded. Before anything is computed, the parties compare what each was asked
+(`request_comparison.py`). A dealer without data is told how many rows there are, and no id.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.predictions.request_comparison import RequestComparison
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
+from vertikal.node.storage.question_count import QuestionCount
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.records import msgpack_reader
@@ -240,14 +241,14 @@ class Session:
         )
         return Scores(ids, values, unknown, request.hex())
 
-    def serve(self, limit: DailyLimit) -> None:
+    def serve(self, limit: DailyLimit, questions: QuestionCount) -> None:
         """Take part in requests until the leader has no more; all others call it."""
         for _ in range(MOST_REQUESTS):
             request = self._receive_request()
             if not request.rows:
                 return
             digest = self._digest(request.ids, request.degraded)
-            told = self._known(request, digest, limit)
+            told = self._known(request, digest, limit, questions)
             self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
             chosen = self._receive_chosen()
             self._check_chosen(request, told, chosen)
@@ -284,7 +285,9 @@ class Session:
             self._home.note_refusal(self._party.leader, f"request {digest.hex()}: {error}")
             raise
 
-    def _known(self, request: _Request, digest: bytes, limit: DailyLimit) -> Any:
+    def _known(
+        self, request: _Request, digest: bytes, limit: DailyLimit, questions: QuestionCount
+    ) -> Any:
         """Answer which of the ids asked for are known here, or why they are not to be predicted."""
         try:
             self._model = self._cache.model(self._model.record)
@@ -294,6 +297,7 @@ class Session:
             if self._party.name != self._bare_dealer:
                 self._rows = self._cache.rows(self._model)
                 told = self._rows.known(request.ids).astype(np.uint8)
+                questions.book(self._model.digest, self._rows.held(request.ids))
             self._home.log.record(
                 "predicted",
                 peer=self._party.leader,

@@ -26,6 +26,7 @@ from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.predictions.model_cache import ModelCache
 from vertikal.node.predictions.session import WAIT, Scores, Session
 from vertikal.node.storage.party_home import PartyHome
+from vertikal.node.storage.question_count import QuestionCount
 
 MOST_SESSIONS = 16
 """Sessions in which a party serves at once."""
@@ -49,6 +50,7 @@ class SessionPool:
         """Asks the other parties of a job to take part in the session of this name."""
         self._cache = ModelCache(home, models)
         self._limit = DailyLimit(home.store / "predictions", home.policy.predictions_per_day)
+        self._questions = QuestionCount(home.store / "questions", home.policy.most_questions)
         # Requests with one model wait for one another, and for no other model's.
         self._locks = KeyedLock(WAIT)
         self._led: dict[str, Session] = {}
@@ -122,7 +124,7 @@ class SessionPool:
         try:
             session = self._enter(record, name)
             session.begin()
-            session.serve(self._limit)
+            session.serve(self._limit, self._questions)
             session.end()
         except Exception as error:
             # Whatever it is: the leader waits, and the mesh lives on, until the session is ended.
