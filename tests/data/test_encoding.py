@@ -178,14 +178,14 @@ columns = st.lists(numbers, min_size=1, max_size=60)
 @settings(max_examples=150, deadline=None)
 @given(columns, columns, st.sampled_from(ENCODINGS))
 def test_any_column_is_encoded_within_bounds_and_in_order(training, asked, kind):
-    """Whatever the numbers: never NaN, never far out, and larger cells never become smaller."""
+    """Whatever the numbers: never NaN, never far out, and in order but for rounding."""
     encoding = learn_encoding(table_of(training), kind)
     if encoding.width == 0:
         return
     made = encoded(encoding, np.sort(asked))
     assert np.isfinite(made).all()
     assert np.abs(made).max() <= LARGEST_SMOOTH
-    assert np.all(np.diff(made[:, 0]) >= 0)
+    assert np.all(np.diff(made[:, 0]) >= -1e-12)
 
 
 @settings(max_examples=80, deadline=None)

@@ -15,6 +15,7 @@ from vertikal.data.column_survey import MOST_CATEGORIES
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.errors import InputError
+from vertikal.records import from_json
 
 N = 240
 _DRAW = np.random.default_rng(0)
@@ -165,8 +166,12 @@ def test_columns_of_no_use(name):
     values, why = USELESS[name]
     frame = FRAME.assign(**{name: values})
     missing = "mean" if name == "nothing" else "refuse"
-    with pytest.raises(InputError, match=f"of no use: '{name}': .*{why}.*Leave them out"):
-        learn_preparation(source_of(frame), list(frame), missing=missing)
+    if name in ("name", "number"):
+        with pytest.raises(InputError, match=f"of no use: '{name}': .*{why}.*Leave them out"):
+            learn_preparation(source_of(frame), list(frame), missing=missing)
+    else:
+        told = learn_preparation(source_of(frame), list(frame), missing=missing)[0].remarks
+        assert told == (f"column '{name}' was dropped: {why}",)
     preparation, prepared = learn_preparation(
         source_of(frame), list(frame), missing=missing, unusable="drop"
     )
@@ -176,6 +181,36 @@ def test_columns_of_no_use(name):
     assert name not in preparation.names
     with pytest.raises(InputError, match="at least one that is of use"):
         learn_preparation(source_of(frame), [name], missing=missing, unusable="drop")
+
+
+def test_rare_categories_share_a_column():
+    """With fewer rows than 10 and than 1 % of all; a lone one keeps its own column."""
+    counts = {"north": 900, "south": 700, "isle": 9, "rock": 1, "reef": 10}
+    words = np.repeat(list(counts), list(counts.values()))
+    frame = pd.DataFrame({"region": words, "size": _DRAW.normal(size=len(words))})
+    preparation, prepared = learn_preparation(source_of(frame), list(frame))
+    titles = ("region = north", "region = reef", "region = south", "region is rare", "size")
+    assert prepared.table.columns == titles
+    rare = prepared.table.block(slice(None))[:, 3]
+    np.testing.assert_array_equal(rare, np.isin(words, ["isle", "rock"]))
+    new = pd.DataFrame({"region": ["rock", "moon", "reef"], "size": [0.0, 1.0, 2.0]})
+    again = from_json(msgspec.json.encode(preparation), Preparation).apply(source_of(new))
+    np.testing.assert_array_equal(
+        again.table.block(slice(None))[:, :4], [[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
+    )
+    assert again.unseen == {"region": 1}
+    assert preparation.blank(1).columns == titles
+    few = frame[frame["region"] != "rock"]
+    assert learn_preparation(source_of(few), ["region"])[0].titles[0] == "region = isle"
+
+
+def test_categories_of_few_rows_are_not_rare_in_a_small_table():
+    frame = pd.DataFrame({"region": ["a", "b", "c"] * 20})
+    assert learn_preparation(source_of(frame), ["region"])[0].titles == (
+        "region = a",
+        "region = b",
+        "region = c",
+    )
 
 
 def test_two_columns_of_one_title():

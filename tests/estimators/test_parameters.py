@@ -51,7 +51,7 @@ RECORDS = {
     PooledKernelClassifier: (PooledSettings,),
 }
 OF_THE_JOB = {"parties", "label_parties", "outputs", "regression", "seed", "binary", "variables"}
-MOST = 20
+MOST = 21
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(90, 4))

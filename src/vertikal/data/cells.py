@@ -77,4 +77,10 @@ def plain(cells: Any) -> Any:
     """Unwrap a column: PostgreSQL's numerics come as extensions, repeated texts as numbers."""
     if isinstance(cells, arrow().ExtensionArray):
         cells = cells.storage
-    return cells.dictionary_decode() if hasattr(cells, "dictionary_decode") else cells
+    if not hasattr(cells, "dictionary_decode"):
+        return cells
+    if str(cells.type.value_type) == "string_view":
+        # Polars' categories, which Arrow cannot decode as they are.
+        words = cells.dictionary.cast(arrow().string())
+        cells = arrow().DictionaryArray.from_arrays(cells.indices, words)
+    return cells.dictionary_decode()

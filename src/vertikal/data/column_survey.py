@@ -5,6 +5,7 @@ A survey is fed block by block and keeps counts, bounds and a bounded set of tex
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ Array = npt.NDArray[Any]
 
 MOST_CATEGORIES = 64
 """Of one column; with more it is no column of categories."""
+RARE_ROWS = 10
+"""Rows below which a category is rare, if they are fewer than `RARE_SHARE` of all rows too."""
+RARE_SHARE = 0.01
 _FEWEST_IDS = 20
 _FEWEST_NUMBERED = 100
 _NARROW = 10
@@ -29,7 +33,7 @@ class ColumnSurvey:
         self.name = name
         self.is_numbers = not category
         self.missing = 0
-        self.words: set[str] = set()
+        self.words: Counter[str] = Counter()
         self._category = category
         self._present = 0
         self._low, self._high = np.inf, -np.inf
@@ -39,6 +43,17 @@ class ColumnSurvey:
     @property
     def mean(self) -> float:
         return self._total / max(1, self._present)
+
+    def frequent_and_rare(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The categories, sorted: those with enough rows, and those that share one column.
+
+        A lone rare category has a column to itself in either case, and counts as frequent.
+        """
+        least = min(RARE_ROWS, RARE_SHARE * (self._present + self.missing))
+        rare = tuple(sorted(word for word, count in self.words.items() if count < least))
+        if len(rare) < 2:
+            rare = ()
+        return tuple(sorted(set(self.words) - set(rare))), rare
 
     def update(self, party: str, cells: Any) -> None:
         """Take in the next cells of the column."""
@@ -58,14 +73,20 @@ class ColumnSurvey:
         else:
             self._count_numbers(party, numbers(cells))
 
-    def useless(self) -> str:
-        """Say why this column adds nothing to a model; empty if it may add something."""
+    def constant(self) -> str:
+        """Say why this column tells nothing about any row; empty if it does."""
         if not self._present:
             return "no cell is there"
         if self.is_numbers:
             return "it is the same number in each row" if self._low == self._high else ""
         if len(self.words) == 1 and not self.missing:
             return "it is the same text in each row"
+        return ""
+
+    def id_like(self) -> str:
+        """Say why these texts look like ids or free text; empty if they do not."""
+        if self.is_numbers:
+            return ""
         if len(self.words) > MOST_CATEGORIES:
             return f"it has more than {MOST_CATEGORIES} different texts, as an id or free text has"
         if self._present >= _FEWEST_IDS and len(self.words) == self._present:
@@ -81,7 +102,8 @@ class ColumnSurvey:
         else:
             self._count_numbers(party, found)
         if len(self.words) <= MOST_CATEGORIES:
-            self.words.update(words.drop_null().unique().to_pylist())
+            for one in words.drop_null().value_counts().to_pylist():
+                self.words[one["values"]] += one["counts"]
 
     def _count_numbers(self, party: str, found: Array) -> None:
         there = found[~np.isnan(found)]

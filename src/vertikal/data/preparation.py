@@ -4,13 +4,15 @@ Everything here is local to one party: nothing of it is told to others. The rule
 
 - A column is of **numbers** if every cell that is there is one, in whatever form the source keeps
   it; else it is of **categories**, and each category of the training rows becomes a column of 0
-  and 1. A category that training did not have becomes all zeros, and is counted.
+  and 1. Rare ones, with fewer rows than 10 and than 1 % of all, share one column. A category that
+  training did not have becomes all zeros, and is counted.
 - **Missing** cells, by a policy: ``refuse`` (an error with counts), ``mean`` (numbers take the mean
   of the training rows, categories become all zeros), or ``indicator`` (as ``mean``, and one more
   column says where a cell was missing, if any was in training).
-- **Constant** and **id-like** columns are of no use: refused, or dropped with a remark. Id-like are
-  texts of which no two are equal (or more than `MOST_CATEGORIES`), and whole numbers in a narrow
-  range of which no two are equal, as customer numbers are.
+- **Constant** columns, and those without a cell, tell nothing: dropped with a remark. **Id-like**
+  columns are of no use either, and more likely a mistake: refused, or dropped with a remark. They
+  are texts of which no two are equal (or more than `MOST_CATEGORIES`), and whole numbers in a
+  narrow range of which no two are equal, as customer numbers are.
 - **Scaling** is optional here, since programs scale too.
 
 A `Preparation` is plain data: it is stored as JSON beside the shard.
@@ -48,6 +50,7 @@ class ColumnPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float = 0.0  # of the training rows; of numbers
     categories: tuple[str, ...] = ()
     indicator: bool = False  # one more column: whether the cell was missing
+    rare: tuple[str, ...] = ()  # categories that share one more column
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -55,7 +58,8 @@ class ColumnPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         indicator = (f"{self.name} is missing",) if self.indicator else ()
         if self.kind == "number":
             return (self.name, *indicator)
-        return (*(f"{self.name} = {category}" for category in self.categories), *indicator)
+        rare = (f"{self.name} is rare",) if self.rare else ()
+        return (*(f"{self.name} = {category}" for category in self.categories), *rare, *indicator)
 
 
 class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,6 +121,7 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for plan in self.columns
             for value in (
                 *([plan.mean] if plan.kind == "number" else [0.0] * len(plan.categories)),
+                *([0.0] if plan.rare else []),
                 *([1.0] if plan.indicator else []),
             )
         ]
@@ -142,7 +147,10 @@ class Preparation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             absent = np.asarray(words.is_null())
             places = places_of(words, plan.categories)
             made = (places[:, None] == np.arange(len(plan.categories))).astype(np.float64)
-            unseen[plan.name] += int(((places < 0) & ~absent).sum())
+            rare = places_of(words, plan.rare) >= 0
+            if plan.rare:
+                made = np.hstack((made, rare[:, None]))
+            unseen[plan.name] += int(((places < 0) & ~rare & ~absent).sum())
         filled[plan.name] += int(absent.sum())
         return np.hstack((made, absent[:, None])) if plan.indicator else made
 
@@ -182,8 +190,13 @@ def learn_preparation(
     absent = {survey.name: survey.missing for survey in surveys if survey.missing}
     if missing == "refuse" and absent:
         raise _refused(source.party, absent)
-    useless = {survey.name: why for survey in surveys if (why := survey.useless())}
-    plans = [_plan(survey, missing) for survey in surveys if survey.name not in useless]
+    constant = {survey.name: why for survey in surveys if (why := survey.constant())}
+    useless = {survey.name: why for survey in surveys if (why := survey.id_like())}
+    plans = [
+        _plan(survey, missing)
+        for survey in surveys
+        if survey.name not in constant and survey.name not in useless
+    ]
     preparation = Preparation(source.party, missing, tuple(plans))  # type: ignore[arg-type]
     if plans:
         prepared = preparation.apply(source, rows)
@@ -193,6 +206,7 @@ def learn_preparation(
     kept = tuple(plan for plan in plans if plan.name not in useless)
     if not kept:
         raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
+    useless = constant | useless
     if useless:
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
@@ -238,7 +252,8 @@ def _plan(survey: ColumnSurvey, missing: str) -> ColumnPlan:
     indicator = missing == "indicator" and survey.missing > 0
     if survey.is_numbers:
         return ColumnPlan(survey.name, "number", survey.mean, (), indicator)
-    return ColumnPlan(survey.name, "category", 0.0, tuple(sorted(survey.words)), indicator)
+    frequent, rare = survey.frequent_and_rare()
+    return ColumnPlan(survey.name, "category", 0.0, frequent, indicator, rare)
 
 
 def _as_numbers(party: str, name: str, cells: Any) -> Array:

@@ -59,6 +59,11 @@ class SharingEstimator(FederatedEstimator):
         settings = self._settings(AdmmSettings, tuple(tables), **drawn)
         settings.check_rows(len(targets))
         settings.check_labels(targets, weights)
+        if settings.privacy is not None and self.preparations_:
+            raise InputError(
+                "columns must be numbers without missing cells where privacy is given: how others "
+                "are prepared depends on all rows"
+            )
         budgets = self._budgets(settings)
         self._warn_of_published_noise(settings)
         job = secrets.token_hex(8)
@@ -150,7 +155,7 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
 
     Parameters
     ----------
-    parties : mapping of names to columns, or a number of parties, default 2
+    parties : mapping of names to columns, a number of parties, or a function, default 2
         Columns by name (data frames) or number. A number cuts the columns into runs.
     label_parties : name, default: the first party
         The one party that holds the labels; it is also the central node.
@@ -169,6 +174,8 @@ class ADMMClassifier(FederatedClassifier, SharingEstimator):
     kernel : None, "gaussian" or `Gaussian(...)`
         None is a linear model; "gaussian" draws each party's own random features, with the options
         of `Gaussian`.
+    missing : "refuse", "mean" or "indicator"
+        Missing cells, and text in data frames, as for `FDSKLClassifier`.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns, kept in its shard; no noise protects it.
     privacy : None or `Privacy(...)`
@@ -219,9 +226,9 @@ class ADMMRegressor(FederatedRegressor, SharingEstimator):
 
     Parameters
     ----------
-    parties, label_parties, alpha, l1_ratio, rho, averaging, fit_intercept, kernel, scale, privacy
+    parties, label_parties, alpha, l1_ratio, rho, averaging, fit_intercept, kernel, scale, missing
         As those of `ADMMClassifier`.
-    budget_files, masking, tol, max_iter, timeout, random_state, verbose
+    privacy, budget_files, masking, tol, max_iter, timeout, random_state, verbose
         As those of `ADMMClassifier`.
 
     Attributes

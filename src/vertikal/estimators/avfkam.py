@@ -39,8 +39,9 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
 
     Parameters
     ----------
-    parties : mapping of names to columns, or a number of parties, default 2
-        Columns by name (data frames) or number. A number cuts the columns into runs.
+    parties : mapping of names to columns, a number of parties, or a function, default 2
+        Columns by name (data frames) or number; "bank_*" are those that begin with "bank_". A
+        number cuts the columns into runs. A function tells the party of a column's name.
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
     kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
@@ -74,6 +75,10 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     scale : None, "standard", "minmax", "max", "smooth", "quantile" or "normal"
         Each party's own scaling of its columns, kept in its shard. The last three bend columns, so
         that long tails and frequent values do not drown the rest.
+    missing : "refuse", "mean" or "indicator"
+        Missing cells: an error, or filled in by the party that has the column, with the mean of its
+        training rows, and with "indicator" marked in a column besides. Text and categories of data
+        frames become columns of 0 and 1, at each party by itself.
     masking : "pads" or "trees"
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     cache_size : bytes, a text like "2GB", or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -11,16 +12,31 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from vertikal.data.column_checks import check_bounds, column_bounds
 from vertikal.data.encoding import EncodingKind
+from vertikal.data.preparation import Preparation
 from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.columns import assign_columns, choose_label_parties, cut, refuse_text
+from vertikal.estimators.frames import (
+    Missing,
+    PreparedTables,
+    has_words,
+    is_frame,
+    learn_tables,
+    replay_tables,
+)
 from vertikal.estimators.progress import ProgressBars
 from vertikal.estimators.simulation import Federation, Outcome, simulate
 from vertikal.parameters import Parameters, build, fields_of, read, read_field
@@ -30,6 +46,9 @@ from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Array = npt.NDArray[Any]
 Record = TypeVar("Record", bound=Parameters)
+
+MOST_REMARKS = 5
+"""Columns that a warning names."""
 
 Masking = Literal["pads", "trees"]
 Seconds = Annotated[
@@ -46,10 +65,11 @@ class FederatedEstimator(BaseEstimator):
     they are. `fit` makes a settings record of them (`_settings`), which checks them all.
     """
 
-    parties: int | Mapping[str, Any] = 2
+    parties: int | Mapping[str, Any] | Callable[[str], Any] = 2
     _: KW_ONLY
     label_parties: int | str | Sequence[str] | None = None
     scale: Scale | EncodingKind | None = None
+    missing: Missing = "refuse"
     masking: Masking | None = "pads"
     timeout: float = 300.0
     random_state: Any = None
@@ -62,6 +82,7 @@ class FederatedEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "refuse"
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -115,8 +136,9 @@ class FederatedEstimator(BaseEstimator):
         self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
     ) -> dict[str, Table]:
         """Each party's own table of checked cells."""
-        names = getattr(self, "feature_names_in_", None)
-        tables = cut(X, assigned, None if names is None else [str(name) for name in names])
+        if isinstance(X, PreparedTables):
+            return dict(X.tables)
+        tables = cut(X, assigned, self._names())
         # Every party's own check of its columns, by one look at all of them.
         lowest, highest = column_bounds(X)
         for name, table in tables.items():
@@ -126,9 +148,45 @@ class FederatedEstimator(BaseEstimator):
 
     def _assigned(self) -> dict[str, list[int]]:
         """Column numbers by party."""
+        return assign_columns(self.parties, self.n_features_in_, self._names())
+
+    def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else [str(name) for name in names]
-        return assign_columns(self.parties, self.n_features_in_, names)
+        return None if names is None else [str(name) for name in names]
+
+    def _without_constants(self, X: Any, assigned: Mapping[str, list[int]]) -> dict[str, list[int]]:
+        """Leave out dense columns that are the same in each row, with one warning."""
+        if isinstance(X, PreparedTables) or sparse.issparse(X):
+            return dict(assigned)
+        lowest, highest = column_bounds(X)
+        kept = {
+            party: [number for number in numbers if lowest[number] != highest[number]]
+            for party, numbers in assigned.items()
+        }
+        if not any(kept.values()):
+            raise InputError(
+                "columns: one at least must vary, got constants only, which add nothing to a kernel"
+            )
+        tables = cut(X, assigned, self._names())
+        remarks = [
+            f"{tables[party].title(place)} is constant"
+            for party, numbers in assigned.items()
+            for place, number in enumerate(numbers)
+            if number not in kept[party]
+        ]
+        self._warn_of_columns(remarks)
+        return kept
+
+    def _warn_of_columns(self, remarks: Sequence[str]) -> None:
+        if remarks:
+            shown = "; ".join(remarks[:MOST_REMARKS])
+            more = len(remarks) - MOST_REMARKS
+            warnings.warn(
+                f"columns that tell a kernel nothing are ignored: {shown}"
+                + (f"; and {more} more" if more > 0 else ""),
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _run(
         self,
@@ -186,7 +244,20 @@ class FederatedEstimator(BaseEstimator):
             return simulate(federation, program)
 
     def _validate(self, X: Any, y: Any = None, *, reset: bool) -> Any:
-        """Check with scikit-learn; a cell that is no number is named with its column and party."""
+        """Check with scikit-learn; a cell that is no number is named with its column and party.
+
+        Frames with words, and with ``missing`` any dense input, are prepared by each party.
+        """
+        if reset:
+            missing = read("missing", self.missing, Missing)
+            self.preparations_: Mapping[str, Preparation] = {}
+            if has_words(X) or (missing != "refuse" and not sparse.issparse(X)):
+                return self._prepare(X, y)
+        elif self.preparations_:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            if not is_frame(X):
+                X = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=self)
+            return replay_tables(X, self._assigned(), self._names(), self.preparations_)
         options: dict[str, Any] = {
             "accept_sparse": "csr",
             "dtype": (np.float64, np.float32),
@@ -210,6 +281,25 @@ class FederatedEstimator(BaseEstimator):
                 refuse_text(raw, assigned, names)
                 refuse_text(raw, {"(none)": spare}, names)
             raise
+
+    def _prepare(self, X: Any, y: Any) -> tuple[PreparedTables, Array]:
+        """Learn each party's preparation of its columns, as services do."""
+        if not is_frame(X):
+            X = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=self)
+        if len(X) < 2:
+            raise InputError(f"rows must be at least 2, got {len(X)} sample(s)")
+        validate_data(self, X, y, skip_check_array=True)
+        _, y = check_X_y(np.zeros((len(X), 1)), y, y_numeric=self._regression, estimator=self)
+        assigned, names = self._assigned(), self._names()
+        self.preparations_, tables = learn_tables(X, assigned, names, self.missing)
+        self._warn_of_columns(
+            [
+                f"party {party!r}: {remark}"
+                for party, preparation in self.preparations_.items()
+                for remark in preparation.remarks
+            ]
+        )
+        return tables, y
 
     def _weights(self, sample_weight: Any, X: Any) -> Array:
         weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))

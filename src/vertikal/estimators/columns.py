@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,18 @@ def assign_columns(
     """Column numbers by party, from a number of parties or from a mapping of names to columns.
 
     A number cuts the columns into runs of nearly equal length. A mapping lists columns by number,
-    or by name where the input has names; columns that no party lists stay unused.
+    or by name where the input has names, also by the beginning of names (``"bank_*"``); columns
+    that no party lists stay unused. A function says of each column's name whose it is.
     """
+    if callable(parties):
+        parties = _from_function(parties, names)
     if isinstance(parties, Mapping):
         return _from_mapping(parties, n_features, names)
     if isinstance(parties, bool | np.bool_) or not isinstance(parties, int | np.integer):
         raise InputError.of(
-            "parties", "a whole number from 2 on, or a mapping of names to columns", parties
+            "parties",
+            "a whole number from 2 on, or a mapping of names to columns, or a function of columns",
+            parties,
         )
     if parties < 2:
         raise InputError.of("parties", "at least 2: one party alone needs no federation", parties)
@@ -39,6 +44,20 @@ def assign_columns(
         )
     runs = np.array_split(np.arange(n_features), int(parties))
     return {f"party{i}": [int(c) for c in run] for i, run in enumerate(runs, 1)}
+
+
+def _from_function(
+    party_of: Callable[[str], Any], names: Sequence[str] | None
+) -> dict[Any, list[str]]:
+    """Ask for the party of each column; None leaves a column unused."""
+    if names is None:
+        raise InputError("parties must not be a function, since the input has no column names")
+    found: dict[Any, list[str]] = {}
+    for name in names:
+        party = party_of(name)
+        if party is not None:
+            found.setdefault(party, []).append(name)
+    return found
 
 
 def _from_mapping(
@@ -87,7 +106,17 @@ def _numbers(party: str, columns: Any, n_features: int, names: Sequence[str] | N
                 f"parties[{party!r}]", f"a mask of {n_features} entries", len(listed)
             )
         return [i for i, used in enumerate(listed) if used]
-    return [_number(party, column, n_features, names) for column in listed]
+    numbers = []
+    for column in listed:
+        numbers += _beginning(column, names) or [_number(party, column, n_features, names)]
+    return numbers
+
+
+def _beginning(column: Any, names: Sequence[str] | None) -> list[int]:
+    """The columns that begin as a text with a star at its end says, unless one is named so."""
+    if names is None or not isinstance(column, str) or not column.endswith("*") or column in names:
+        return []
+    return [number for number, name in enumerate(names) if name.startswith(column[:-1])]
 
 
 def _number(party: str, column: Any, n_features: int, names: Sequence[str] | None) -> int:
@@ -137,7 +166,8 @@ def cut(
     tables = {}
     for party, numbers in assigned.items():
         titles = tuple(names[c] if names is not None else str(c) for c in numbers)
-        run = slice(numbers[0], numbers[0] + len(numbers))
+        first = numbers[0] if numbers else 0
+        run = slice(first, first + len(numbers))
         if not sparse.issparse(values) and numbers == list(range(run.start, run.stop)):
             tables[party] = Table(party, titles, values[:, run])
         else:
@@ -159,5 +189,6 @@ def refuse_text(
                     raise InputError(
                         f"columns: column {title} of party {party!r} must hold numbers, got "
                         f"{cell!r}; encode categories first, for instance with "
-                        "sklearn.preprocessing.OneHotEncoder"
+                        "sklearn.preprocessing.OneHotEncoder, or give a data frame, of which each "
+                        "party encodes its own"
                     ) from None

@@ -57,8 +57,8 @@ class FederatedKernelEstimator(FederatedEstimator):
 
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
-        assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=True)
+        assigned = self._without_constants(X, self._assigned())
+        tables = self._tables(X, assigned, varying=False)
         base, seed = self._randomness()
         drawn = {"outputs": targets.shape[1], "seed": seed}
         if self._regression:
@@ -177,8 +177,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
 
     Parameters
     ----------
-    parties : mapping of names to columns, or a number of parties, default 2
-        Columns by name (data frames) or number. A number cuts the columns into runs.
+    parties : mapping of names to columns, a number of parties, or a function, default 2
+        Columns by name (data frames) or number; "bank_*" are those that begin with "bank_". A
+        number cuts the columns into runs. A function tells the party of a column's name.
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
     kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
@@ -206,6 +207,10 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     scale : None, "standard", "minmax", "max", "smooth", "quantile" or "normal"
         Each party's own scaling of its columns, kept in its shard. The last three bend columns, so
         that long tails and frequent values do not drown the rest.
+    missing : "refuse", "mean" or "indicator"
+        Missing cells: an error, or filled in by the party that has the column, with the mean of its
+        training rows, and with "indicator" marked in a column besides. Text and categories of data
+        frames become columns of 0 and 1, at each party by itself.
     masking : "pads" or "trees"
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     cache_size : bytes, a text like "2GB", or None
@@ -227,6 +232,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     report_ : seconds and bytes by stage and party (`report_.seconds`, `report_.bytes_sent`)
     shards_ : what each party keeps of the model, by name
     missing_ : label parties that vanished
+    preparations_ : each party's own preparation of a frame's columns, if it was prepared
     bandwidth_, alpha_, n_iter_, objective_, columns_, settings_
 
     Examples
@@ -254,7 +260,7 @@ class FDSKLRegressor(FederatedRegressor, FederatedKernelEstimator):
     ----------
     parties, label_parties, kernel, bandwidth, n_components, alpha, solver, feature_map, disclosure
         As those of `FDSKLClassifier`.
-    scale, masking, cache_size, tol, max_iter, timeout, random_state, verbose
+    scale, missing, masking, cache_size, tol, max_iter, timeout, random_state, verbose
         As those of `FDSKLClassifier`.
 
     Attributes

@@ -102,7 +102,7 @@ class SecureKernelEstimator(FederatedEstimator):
         self.columns_ = assigned
         self.shards_ = {name: result[0] for name, result in outcome.results.items()}
         gram = outcome.results[settings.label_parties[0]][1]
-        variables = sum(len(columns) for columns in assigned.values())
+        variables = sum(table.width for table in tables.values())
         self.fixed_point_ = gram.fixed_point
         self.kernel_ = choice.fixed(gram, weights, seed, variables)
         self.ledger_, self.report_ = outcome.ledger, outcome.report
@@ -139,7 +139,7 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
 
     Parameters
     ----------
-    parties : mapping of names to columns, or a number of parties, default 2
+    parties : mapping of names to columns, a number of parties, or a function, default 2
         Columns by name (data frames) or number. A number cuts the columns into runs.
     label_parties : name, default: the first party
         The one party that holds the labels and learns the kernel matrix.
@@ -151,6 +151,8 @@ class SecureKernelSVC(ClassifierMixin, SecureKernelEstimator):
     degree, coef0 : of "polynomial" and, degree only, of the boolean kernels
     coefficients : a_0, a_1, … of "dot_product", Σ a_d ⟨x,z⟩^d
     C, class_weight, tol, max_iter : as in `SVC`
+    missing : "refuse", "mean" or "indicator"
+        Missing cells, and text in data frames, as for `FDSKLClassifier`.
     scale : None, "standard", "minmax" or "max"
         Each party's own scaling of its columns.
     ring_bits : "auto", 16, 32 or 64
@@ -236,7 +238,7 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
     ----------
     parties, label_parties, kernel, gamma, degree, coef0, coefficients, scale, ring_bits, masking
         As those of `SecureKernelSVC`.
-    timeout, random_state, verbose
+    missing, timeout, random_state, verbose
         As those of `SecureKernelSVC`.
     alpha : number
         As in scikit-learn's `KernelRidge`.

@@ -288,6 +288,8 @@ def prepare(place: Workplace, rows: Array | None = None) -> Columns:
         missing=used.missing,
         categories=used.categories,
     )
+    for remark in preparation.remarks:
+        place.note("prepared", remark)
     settings = job.algorithm_settings()
     if algorithm_named(job.algorithm).exposure(settings).private:
         _check_private(place.me, used.columns, prepared.table)
@@ -316,8 +318,8 @@ def _check_private(me: str, columns: tuple[str, ...], table: Table) -> None:
     """
     if table.columns != columns:
         raise InputError(
-            f"columns of {me} must be numbers, without missing cells, in a job with differential "
-            "privacy"
+            f"columns of {me} must be numbers that vary, without missing cells, in a job with "
+            "differential privacy"
         )
 
 
