@@ -204,9 +204,12 @@ def learn_preparation(
     if useless and unusable == "refuse":
         raise _useless(source.party, useless)
     kept = tuple(plan for plan in plans if plan.name not in useless)
-    if not kept:
-        raise InputError.of(f"columns of {source.party}", "at least one that is of use", "none")
     useless = constant | useless
+    if not kept:
+        raise InputError(
+            f"columns of {source.party} must be at least one that is of use, got none: "
+            f"{_listed(useless)}"
+        )
     if useless:
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
@@ -280,5 +283,8 @@ def _refused(party: str, absent: dict[str, int]) -> InputError:
 
 
 def _useless(party: str, useless: dict[str, str]) -> InputError:
-    listed = "; ".join(f"{name!r}: {why}" for name, why in useless.items())
-    return InputError(f"columns of {party} that are of no use: {listed}. Leave them out")
+    return InputError(f"columns of {party} that are of no use: {_listed(useless)}. Leave them out")
+
+
+def _listed(useless: dict[str, str]) -> str:
+    return "; ".join(f"{name!r}: {why}" for name, why in useless.items())

@@ -71,6 +71,15 @@ def test_other_formats_and_categories(folder):
     assert values(shop.table) == [[1.5, 0, 1], [2, 1, 0], [4, 0, 1]]
 
 
+def test_constant_columns_are_left_out_and_noted(folder, monkeypatch):
+    noted = []
+    monkeypatch.setattr(FolderWorkplace, "note", lambda self, *words: noted.append(words))
+    (folder / "shop.csv").write_text("v,w\n1,2\n3,2\n5,2\n")
+    shop = columns_of(folder, "shop")
+    assert (shop.table.columns, values(shop.table)) == (("v",), [[1.0], [3.0], [5.0]])
+    assert noted == [("prepared", "column 'w' was dropped: it is the same number in each row")]
+
+
 def test_a_regression_takes_any_numbers(folder):
     (folder / "bank.csv").write_text("u,y\n1,0.5\n2.5,1\n-3,7\n")
     text = GOOD.replace("n_comp", "loss = 'square'\nregression = true\nn_comp")
@@ -89,7 +98,7 @@ def test_a_regression_takes_any_numbers(folder):
         ("u,y\n1,0\n2,1\n3,2\n", "label of bank must be of two classes, got 3 classes"),
         ("u,y\n1,0\n2,1\n3,nan\n", "label of bank: 1 of 3 are missing"),
         ("u,y\n1,0\n2,1\n3,inf\n", "label of bank must be finite numbers"),
-        ("u,y\n1,0\n1,1\n", "columns of bank .*no use: 'u': it is the same number in each row"),
+        ("u,y\n1,0\n1,1\n", "columns of bank .*got none: 'u': it is the same number in each row"),
         ("u,y\n1,0\ninf,1\n", "column 'u' of party 'bank' must hold finite numbers"),
         ("u,y\n1,0\n1e400,1\n", "column 'u' of party 'bank' must hold finite numbers"),
         ("u,y\n1,0\nnan,1\n2,1\n", r"columns of bank: cells are missing \(1 in 'u'\)"),
@@ -122,9 +131,12 @@ def test_a_private_job_takes_only_numbers(folder):
     private = GOOD.replace("n_components = 32", "[settings.privacy]\nepsilon = 1.0\ndelta = 1e-5")
     private = 'algorithm = "admm"\n' + private.replace("[settings]\n", "[settings]\nmax_iter = 2\n")
     assert columns_of(folder, "shop", private).table.columns == ("v", "w")
-    (folder / "shop.csv").write_text("v,w\n1,a\n3,b\n5,a\n")
-    with pytest.raises(InputError, match=r"columns of shop must be numbers, .* privacy"):
-        columns_of(folder, "shop", private)
+    for text in ("v,w\n1,a\n3,b\n5,a\n", "v,w\n1,2\n3,2\n5,2\n"):
+        (folder / "shop.csv").write_text(text)
+        with pytest.raises(
+            InputError, match=r"columns of shop must be numbers that vary, .* privacy"
+        ):
+            columns_of(folder, "shop", private)
 
 
 PREDICTING = GOOD.replace('"bank.csv"', '"bank.csv"\ntest = "bank-test.csv"').replace(
