@@ -48,8 +48,10 @@ def make(**settings):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "square", "logistic"])
 @pytest.mark.parametrize("label_parties", [1, 2, 3])
-def test_exact_is_the_pooled_solution_over_all_pairs(loss, label_parties):
-    model = make(loss=loss, label_parties=label_parties, tol=1e-8).fit(X, Y)
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_exact_is_the_pooled_solution_over_all_pairs(loss, label_parties, functions):
+    settings = {"label_parties": label_parties, "feature_map__functions": functions}
+    model = make(loss=loss, tol=1e-8, **settings).fit(X, Y)
     features = pooled_features(model, X)
 
     def objective(a):

@@ -188,7 +188,8 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         rows, for which each party adds one number about its own columns; "median" half the median
         of a sample of pairs, whose distances the label party sees (``disclosure="open"`` only).
     n_components : int
-        D, the number of random features or landmarks.
+        D, the number of random directions or landmarks. Each gives one feature, and with
+        ``Fourier(functions="pair")`` two.
     alpha : number or "auto"
         λ of (1/n) Σ L + λ/2 ‖f‖². "auto" is 0.1/n, what C = 10 means to `SVC`
         and `LogisticRegression`.

@@ -152,7 +152,7 @@ def test_nobody_has_the_coefficients():
 
 
 def test_a_share_survives_its_file(tmp_path):
-    shards = make().fit(X, Y).shards_
+    shards = make(feature_map__functions="pair").fit(X, Y).shards_
     for name in PARTIES:
         models = ModelStore(tmp_path / name)
         models.save("credit", shards[name], FDSKL)

@@ -161,7 +161,8 @@ def test_all_parties_agree_by_one_digest():
 
 
 def test_settings_travel_as_json():
-    settings = make(bandwidth=0.5, cache_size=10**6)
+    kind = Fourier(functions="pair", harmonics=(1, 3))
+    settings = make(bandwidth=0.5, cache_size=10**6, feature_map=kind)
     raw = msgspec.json.encode(settings)
     assert msgspec.json.decode(raw, type=FdsklSettings) == settings
 

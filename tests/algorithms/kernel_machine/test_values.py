@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.options import grouped
 from vertikal import FDSKLClassifier, FDSKLRegressor, Fourier, Stochastic, Values
 from vertikal.algorithms.kernel_machine import values as hidden
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.errors import InputError, RingError, SecrecyError
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
@@ -90,6 +91,19 @@ def test_cosines_and_sines_send_no_more_about_phases():
         assert pair[name] == cosine[name]
     # The masked matrix itself has two columns for each direction.
     assert 1.9 * cosine["difference"] < pair["difference"] < 2 * cosine["difference"]
+
+
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+def test_the_estimate_of_cost_before_a_run(functions):
+    model = make(disclosure="values", feature_map__functions=functions).fit(X, Y)
+    sent = dict.fromkeys(PARTIES, 0)
+    for entry in model.ledger_.entries():
+        sent[entry.sender] += entry.bytes
+    cost = FDSKL.cost(model.settings_, ROWS, 8)
+    for name in ("shop", "post"):  # helper and dealer, who send nearly all
+        assert sent[name] / 1.05 < cost.bytes_sent[name] < 1.5 * sent[name]
+    features = {"cosine": 48, "pair": 96}[functions]
+    assert cost.memory["shop"] - cost.memory["phone"] == ROWS * features * 8
 
 
 def test_several_classes_and_regression():

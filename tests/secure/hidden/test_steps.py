@@ -16,7 +16,7 @@ from tests.secure.hidden.hidden_run import (
     pairs_of,
     reading,
 )
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PassesUsedUp
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
 from vertikal.secure.hidden import private_product
@@ -276,6 +276,19 @@ def test_sines_cost_no_further_message_about_phases(names, phase):
     assert pair.pop(matrix) == 2 * cosine.pop(matrix) == 2 * 150 * 12 * 8
     assert pair == cosine
     assert cosine["hal", "tim: corrections"] == 2 * 150 * 12 * 8
+
+
+def test_the_helper_counts_sines_with_the_cosines_of_their_directions():
+    phases, residuals = draw_phases(60, 5), np.ones((60, 1)) / 60
+
+    def program(columns):
+        return lambda hidden: [hidden.product("adjoint", residuals, None, c) for c in columns]
+
+    cosines_only, sines_only = slice(0, 5), slice(5, 10)
+    within = [cosines_only, sines_only, slice(0, 10)]
+    assert len(hide(phases, program(within), pairs=True, gradients=4).result) == 3
+    session = hide(phases, program([*within, sines_only]), pairs=True, gradients=4)
+    assert isinstance(session.outcome.errors["hal"], PassesUsedUp)
 
 
 def test_32_bit_phases_have_no_table():
