@@ -13,6 +13,7 @@ from vertikal.cli import main
 from vertikal.node.models.store import ModelStore
 from vertikal.node.storage.audit_log import AuditLog, verify
 from vertikal.node.storage.disclosure_account import DisclosureAccount, Opening
+from vertikal.node.storage.question_count import QuestionCount
 from vertikal.privacy.accountant import epsilon_of
 from vertikal.privacy.budget import BudgetFile
 
@@ -139,10 +140,13 @@ def test_the_account_is_shown_and_verified(store):
     )
     told = {"name": "credit", "table": "accounts", "receiver": "lender", "rows": 60}
     account = DisclosureAccount(store, "bank")
-    values = Opening(job="a", level="values", values=50, value_bits=6, gradients=59, **told)
+    values = Opening(
+        job="a", level="values", values=50, value_bits=6, gradients=59, prediction_bits=12, **told
+    )
     phases = Opening(job="b", level="open", values=8, value_bits=8, bounded=False, **told)
     account.book([values], lambda: None)
     account.book([phases], lambda: None)
+    QuestionCount(store / "questions", 32).book("a", {0: b"eve", 1: b"bob", 2: b"eve"})
     BudgetFile.create(store / "budget.json", epsilon=2.0, delta=1e-5).charge("bank", "c", 0.1, 1)
     titles, row, *rest = call(store, "audit", "account").output.splitlines()
     assert titles.split("  ")[0] == "table"
@@ -152,12 +156,15 @@ def test_the_account_is_shown_and_verified(store):
         "('open', 'rounds')",
         "lender and accounts: 59 sums over rows for each direction; one that deviates can have "
         "had as many rows' features",
+        "lender and accounts: 2 predictions of one person at most with model credit of job a, "
+        "24 bits; the limit is 32",
         f"differential privacy: epsilon {epsilon_of(0.1, 1e-5):.4g} of 2 is spent, at delta 1e-05, "
         "by all jobs at that level",
     ]
     told = json.loads(call(store, "audit", "account", "--json").output)
     assert (told["most_row_bits"], told["privacy"]["epsilon"]) == (1000, 2.0)
-    assert [one["job"] for one in told["balances"][0]["openings"]] == ["a", "b"]
+    openings = told["balances"][0]["openings"]
+    assert [(one["job"], one["asked"]) for one in openings] == [("a", 2), ("b", 0)]
     assert "disclosure account: 2 lines" in call(store, "audit", "verify").output
     path = store / "account.log"
     path.write_text(path.read_text().replace('"values":50', '"values":1'))

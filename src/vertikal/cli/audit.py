@@ -14,6 +14,7 @@ from vertikal.cli.party_option import party_file, party_option, store_of
 LOG = "audit.log"
 ACCOUNT = "account.log"
 BUDGET = "budget.json"
+QUESTIONS = "questions"
 
 
 @click.group(cls=OrderedGroup)
@@ -88,16 +89,19 @@ def account(as_json: bool, party: Path | None) -> None:
     """Show what others may know of this party's rows.
 
     Bits about a row are those that all jobs together have opened to one receiver, at most, as if
-    all were about the same rows. The policy's most_row_bits limits them.
+    all were about the same rows. The policy's most_row_bits limits them, and most_questions the
+    predictions of one person.
     """
     import msgspec
 
     from vertikal.node.config.party_file import PartyFile
     from vertikal.node.storage.disclosure_account import DisclosureAccount
+    from vertikal.node.storage.question_count import QuestionCount
 
     store = store_of(party)
     content = PartyFile.load(party_file(party))
     most = content.policy.most_row_bits
+    questions = QuestionCount(store / QUESTIONS, content.policy.most_questions)
     balances = DisclosureAccount(store, content.name).balances()
     budget = _budget(store / BUDGET)
     if as_json:
@@ -110,7 +114,10 @@ def account(as_json: bool, party: Path | None) -> None:
                         "receiver": one.receiver,
                         "row_bits": one.row_bits,
                         "unbounded_bits": one.unbounded_bits,
-                        "openings": msgspec.to_builtins(one.openings),
+                        "openings": [
+                            {**msgspec.to_builtins(each), "asked": questions.most_asked(each.job)}
+                            for each in one.openings
+                        ],
                     }
                     for one in balances
                 ],
@@ -141,6 +148,14 @@ def account(as_json: bool, party: Path | None) -> None:
             )
         if one.distances:
             click.echo(f"{where}: {one.distances:,} distances between two rows each")
+        for each in one.openings:
+            asked = questions.most_asked(each.job)
+            if asked:
+                bits = f", {asked * each.prediction_bits:,} bits" if each.prediction_bits else ""
+                click.echo(
+                    f"{where}: {asked} predictions of one person at most with model {each.name} of "
+                    f"job {each.job[:12]}{bits}; the limit is {content.policy.most_questions}"
+                )
     if budget is not None:
         click.echo(
             f"differential privacy: epsilon {budget['spent']:.4g} of {budget['epsilon']:g} is "

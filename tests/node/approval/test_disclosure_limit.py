@@ -80,11 +80,13 @@ def test_levels_that_show_all_are_booked_and_not_limited(home):
     assert "shows lender 2048 numbers of 8 bits about each row of people" in str(step)
 
 
-def test_sealed_jobs_open_nothing(home):
+def test_sealed_jobs_open_nothing_but_predictions(home):
     record = record_of(1, "sealed", loss="square")
     book(home, record, 30)
-    assert steps(home, record.proposal, record.digest) == []
-    assert home.account.openings() == []
+    (step,) = steps(home, record.proposal, record.digest)
+    assert str(step) == "this job opens no number about a row of people to lender"
+    (one,) = home.account.openings()
+    assert (one.receiver, one.row_bits, one.prediction_bits) == ("lender", 0, 20)
 
 
 def test_nothing_is_booked_for_what_a_party_sees_of_itself(tmp_path):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vertikal.algorithms.algorithm import OpenedValues
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.storage.disclosure_account import Opening
 from vertikal.node.storage.party_home import PartyHome
+from vertikal.secure.hidden.openings import OpenedBits
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Step:
 
     def __str__(self) -> str:
         one = self.opening
+        if not one.values:
+            return f"this job opens no number about a row of {one.table} to {one.receiver}"
         if not one.bounded:
             return (
                 f"this job shows {one.receiver} {one.values} numbers of {one.value_bits} bits "
@@ -47,12 +51,16 @@ class Step:
 
 
 def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Opening]:
-    """List what a job opens about the rows of ``me``, by receiver; none to itself."""
+    """List what a job opens about the rows of ``me``, by receiver; nothing to itself.
+
+    A job that opens nothing in training is listed for the predictions with its model.
+    """
     job = proposal.job
     table = job.parties[me].table
     if table is None:
         return []
     exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
+    nothing = OpenedValues(job.leader, OpenedBits(0, 0), safe_passes=0)
     return [
         Opening(
             job=digest,
@@ -66,9 +74,10 @@ def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Ope
             gradients=one.at_most.gradients,
             gradient_bits=one.at_most.gradient_bits,
             distances=one.distances,
+            prediction_bits=exposure.prediction_bits,
             bounded=one.safe_passes is not None,
         )
-        for one in exposure.opened
+        for one in exposure.opened or (nothing,)
         if one.label_party != me
     ]
 

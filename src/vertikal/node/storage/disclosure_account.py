@@ -7,6 +7,7 @@ opened all of it. All runs of one job together open no more than was agreed, so 
 once, however often it is taken up.
 
 Jobs of one table are counted as if all were about the same rows. Two receivers are counted apart.
+Predictions are counted per person by `question_count.py`, and limited there.
 
 Entries are the lines of a log that is chained as the audit log is; `audit_log.verify` checks it.
 """
@@ -45,6 +46,8 @@ class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gradient_bits: int = 0
     distances: int = 0
     """Distances between two rows each."""
+    prediction_bits: int = 0
+    """Bits of a prediction about the person asked for; 0 if it shows features."""
     bounded: bool = True
     """False if the owner has allowed a level that shows these numbers whatever their number."""
 

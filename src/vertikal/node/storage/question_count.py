@@ -54,6 +54,11 @@ class QuestionCount:
             asked, marks = self._load(model), self._marks()
             return [asked[marks.mark(one)] for one in ids]
 
+    def most_asked(self, model: str) -> int:
+        """Return how often the person was asked about who was asked about most."""
+        with self._lock:
+            return max(self._load(model).values(), default=0)
+
     def _refuse(self, rows: list[int]) -> None:
         if not rows:
             return
