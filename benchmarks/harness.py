@@ -60,6 +60,13 @@ class Benchmark:
 
     def write(self, folder: Path) -> Path:
         """Write the JSON file and print its path; say how many targets were met."""
+        path = self.save(folder)
+        met = sum(target["met"] for target in self.targets)
+        print(f"{met} of {len(self.targets)} targets met; written to {os.path.relpath(path)}")
+        return path
+
+    def save(self, folder: Path) -> Path:
+        """Write the JSON file."""
         self._load.append(round(os.getloadavg()[0], 2))
         content = {
             "benchmark": self.name,
@@ -77,8 +84,6 @@ class Benchmark:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        met = sum(target["met"] for target in self.targets)
-        print(f"{met} of {len(self.targets)} targets met; written to {os.path.relpath(path)}")
         return path
 
     def draw(self, folder: Path, chart: str, part: str = "") -> Path:
