@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 from dataclasses import fields
 
+import msgspec
 import numpy as np
 import pytest
 
 from vertikal import FDSKLClassifier, Stochastic
+from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.records import convert
 
 X = np.random.default_rng(0).normal(size=(50, 6))
 Y = (X[:, 0] > 0).astype(int)
@@ -69,3 +72,12 @@ def test_each_shard_names_its_own_columns():
         model.shards_["bank"].scaling.centre, X[:, [5, 0]].mean(axis=0), atol=1e-12
     )
     assert len(model.shards_["shop"].scaling.factor) == 1
+
+
+def test_a_shard_from_before_there_were_encodings_has_none():
+    shard = fit(n_components=16).shards_["party2"]
+    content = msgspec.to_builtins(shard, enc_hook=lambda value: {"array": value.tolist()})
+    assert content.pop("encoding") is None
+    old = convert(content, Shard, dec_hook=lambda _, value: np.array(value["array"]))
+    assert old.encoding is None
+    assert (old.columns, old.width, old.seed) == (shard.columns, 2, shard.seed)
