@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from vertikal import files
-from vertikal.files import write_new, write_whole
+from vertikal.errors import InputError
+from vertikal.files import private_folder, write_new, write_whole
+
+SOMEBODY = 65534
+"""Number of a user that runs no test."""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other users")
 
 
 def test_a_durable_file_has_its_name_on_the_disk(tmp_path, monkeypatch):
@@ -37,3 +44,45 @@ def test_a_new_file_is_made_once(tmp_path):
     assert write_new(tmp_path / "key", b"first")
     assert not write_new(tmp_path / "key", b"second")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"key": b"first"}
+
+
+def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(tmp_path):
+    (tmp_path / "mine").write_bytes(b"precious")
+    (tmp_path / "state").symlink_to("mine")
+    write_whole(tmp_path / "state", b"new")
+    assert (tmp_path / "mine").read_bytes() == b"precious"
+    assert not (tmp_path / "state").is_symlink()
+    (tmp_path / "key").symlink_to("absent")
+    assert not write_new(tmp_path / "key", b"x")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_an_owners_link_to_a_store_is_followed(tmp_path):
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "store").symlink_to("disk")
+    assert private_folder(tmp_path / "store") == tmp_path / "store"
+    (tmp_path / "disk").chmod(0o750)
+    with pytest.raises(InputError, match="'store' must be open to its owner only, got mode 750"):
+        private_folder(tmp_path / "store")
+
+
+def test_a_link_to_nowhere_is_no_store(tmp_path):
+    (tmp_path / "store").symlink_to("absent")
+    with pytest.raises(InputError, match="store 'store' cannot be used"):
+        private_folder(tmp_path / "store")
+    assert not (tmp_path / "absent").exists()
+
+
+@as_root
+@pytest.mark.parametrize("what", ["folder", "link"])
+def test_a_store_or_a_link_to_it_of_another_user_is_refused(tmp_path, what):
+    """Who owns the folder reads it; who made the link chose where everything is written."""
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "store").symlink_to("disk")
+    os.chown(
+        tmp_path / {"folder": "disk", "link": "store"}[what], SOMEBODY, -1, follow_symlinks=False
+    )
+    with pytest.raises(
+        InputError, match=f"must belong to the user that uses it, number 0, got {SOMEBODY}"
+    ):
+        private_folder(tmp_path / "store")

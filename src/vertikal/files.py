@@ -26,18 +26,29 @@ def sync_folder(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder unless it is there; refuse one that anybody but its owner can look into."""
+    """Make a folder unless it is there; refuse one that anybody but this user can look into.
+
+    Within it nobody else can put anything, such as a link that leads what is written elsewhere. A
+    link to the folder itself may be this user's, or root's: another's could lead anywhere.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o077
+        folder, link = path.stat(), path.lstat()
     except OSError as error:
         if is_full(error):
             raise disk_error(path, error) from None
         raise InputError(f"store {path.name!r} cannot be used: {error.strerror}") from None
-    if mode:
+    me = os.geteuid()
+    if folder.st_uid != me or link.st_uid not in (me, 0):
+        other = link.st_uid if folder.st_uid == me else folder.st_uid
+        raise InputError(
+            f"store {path.name!r} must belong to the user that uses it, number {me}, got {other}; "
+            "run `chown` on it, or choose another folder"
+        )
+    if folder.st_mode & 0o077:
         raise InputError(
             f"store {path.name!r} must be open to its owner only, got mode "
-            f"{path.stat().st_mode & 0o777:o}; run `chmod 700` on it"
+            f"{folder.st_mode & 0o777:o}; run `chmod 700` on it"
         )
     return path
 

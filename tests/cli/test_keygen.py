@@ -58,3 +58,15 @@ def test_a_key_under_a_passphrase(tmp_path, monkeypatch):
     assert "keep it and its passphrase secret" in done.output
     assert "ENCRYPTED" in (tmp_path / "bank.key").read_text()
     assert "long enough" not in done.output
+
+
+def test_links_that_lie_in_wait_are_not_followed(tmp_path):
+    """In a folder that others can write to, they would have this user's own files overwritten."""
+    ends = ("crt", "toml", "key")
+    for end in ends:
+        (tmp_path / f"precious {end}").write_text("precious")
+        (tmp_path / f"bank.{end}").symlink_to(f"precious {end}")
+    assert keygen("bank", "--folder", str(tmp_path), "--force").exit_code == 0
+    for end in ends:
+        assert (tmp_path / f"precious {end}").read_text() == "precious"
+        assert not (tmp_path / f"bank.{end}").is_symlink()

@@ -44,6 +44,7 @@ def keygen(
     NAME.key stays with you. NAME.toml is for the others: the federation file consists of the
     entries of all parties, one after the other.
     """
+    from vertikal.files import move_over
     from vertikal.mesh.addresses import check_address
     from vertikal.node.config.federation_file import check_party_name, entry_of
     from vertikal.secure.keys.identity import Identity
@@ -62,7 +63,7 @@ def keygen(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         identity.save(key, certificate, secret)
-        entry.write_text(entry_of(identity, listens), encoding="utf-8")
+        move_over(entry, entry_of(identity, listens).encode(), mode=0o666)
     except OSError as error:
         raise InputError(
             f"--folder must be a folder that can be written to: {error.strerror}"

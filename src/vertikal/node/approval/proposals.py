@@ -31,6 +31,8 @@ MAX_PROPOSAL = 252 << 10
 """Bytes of a proposal, so that a control message holds it with names and signatures."""
 OLDEST = 30 * 86400.0
 """Seconds after which a proposal is too old to be taken up."""
+LATEST = 1e11
+"""No time is later, in seconds since 1970: a date that can be printed."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PROPOSAL = b"vertikal proposal\0"
@@ -150,9 +152,17 @@ def check_name(name: str) -> None:
 def decode_proposal(signed: SignedBytes) -> Proposal:
     """Read a proposal without checking who signed it."""
     try:
-        return _read_proposal(signed.raw)
+        proposal = _read_proposal(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"proposal: {error}") from None
+    _check_date("proposal", proposal.submitted)
+    return proposal
+
+
+def _check_date(what: str, when: float) -> None:
+    """Refuse a time that is no date: whoever shows the proposal or decision would fail at it."""
+    if not 0 < when < LATEST:
+        raise InputError(f"{what}: its time must be in seconds since 1970, got {when!r}")
 
 
 def check_age(proposal: Proposal, me: str) -> None:
@@ -197,6 +207,7 @@ def read_decision(signed: SignedBytes, keys: Keys, *, kept: bool = False) -> Dec
         decision = _read_decision(signed.raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"decision: {error}") from None
+    _check_date("decision", decision.when)
     if decision.verdict not in (APPROVE, *FINAL):
         raise InputError(f"decision: unknown verdict {decision.verdict[:20]!r}")
     if not is_plain(decision.words, MAX_REASON):

@@ -33,6 +33,7 @@ from vertikal.errors import (
     SecrecyError,
     VertikalError,
 )
+from vertikal.files import move_over
 from vertikal.mesh.addresses import check_address
 from vertikal.node.config.federation_file import (
     FederationFile,
@@ -280,7 +281,7 @@ def write_federation(path: Path, text: str) -> None:
         raise InputError(
             f"{path.name} is there already and differs; move it away if the new one is right"
         )
-    path.write_text(text, encoding="utf-8")
+    move_over(path, text.encode(), mode=0o666)
 
 
 def server_context(key: Path, certificate: Path, passphrase: bytes | None) -> ssl.SSLContext:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertikal.errors import VertikalError
-from vertikal.node.approval.proposals import AHEAD
+from vertikal.node.approval.proposals import AHEAD, LATEST
 from vertikal.node.config.federation_file import FederationFile, Member
 from vertikal.node.links.gossip import LastBeat
 from vertikal.node.links.standing_links import Presence
@@ -44,8 +44,10 @@ def _describe(member: Member, presence: Presence, last: LastBeat | None) -> dict
         clock = _clock(last.clock_lead)
         if version != __version__:
             faults.append(f"version: {name} runs {version}, this party {__version__}")
-        if abs(last.clock_lead) > AHEAD:
-            faults.append(f"clock: that of {name} is {clock}; its jobs are refused")
+        if not abs(last.clock_lead) <= AHEAD:
+            behind = last.clock_lead < 0
+            refused = "it refuses the jobs of this party" if behind else "its jobs are refused"
+            faults.append(f"clock: that of {name} is {clock}; {refused}")
     elif presence.up:
         faults.append(f"version: {name} has not said anything yet; wait a second")
     return {
@@ -63,4 +65,6 @@ def _clock(lead: float) -> str:
     """Say how far a clock is ahead; a difference that a message's way explains counts as none."""
     if abs(lead) < _REMARKABLE:
         return "fits"
+    if not abs(lead) < LATEST:
+        return "at no date"
     return f"{abs(lead):.0f} s {'ahead' if lead > 0 else 'behind'}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from vertikal.errors import VertikalError
-from vertikal.files import disk_error, sync_folder
+from vertikal.files import disk_error, move_over, sync_folder
 from vertikal.node.config.federation_file import parse_members, render
 from vertikal.secure.keys.identity import Certificate, Identity
 
@@ -61,7 +61,7 @@ def _renew_entry(path: Path, new: Certificate) -> None:
             renewed = msgspec.structs.replace(
                 member, fingerprint=new.fingerprint, certificate=new.pem.decode()
             )
-            path.write_text(render(renewed), encoding="utf-8")
+            move_over(path, render(renewed).encode(), mode=path.stat().st_mode & 0o777)
 
 
 def _fresh(path: Path) -> Path:

@@ -192,11 +192,9 @@ class Identity:
 
         With a passphrase it is encrypted as well (PKCS 8).
         """
-        certificate_file.write_bytes(self.certificate.pem)
-        key_file.unlink(missing_ok=True)
-        number = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "wb") as file:
-            file.write(self.private_pem if not passphrase else _locked_bytes(self._key, passphrase))
+        _write_anew(certificate_file, self.certificate.pem, 0o666)
+        key = self.private_pem if not passphrase else _locked_bytes(self._key, passphrase)
+        _write_anew(key_file, key, 0o600)
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message, _SIGNATURE)
@@ -216,6 +214,14 @@ def _locked_bytes(key: ec.EllipticCurvePrivateKey, passphrase: bytes) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(passphrase),
     )
+
+
+def _write_anew(path: Path, content: bytes, mode: int) -> None:
+    """Write a file of its own, whatever link somebody else has put in its place."""
+    path.unlink(missing_ok=True)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(number, "wb") as file:
+        file.write(content)
 
 
 def _read(file: Path, what: str) -> bytes:
