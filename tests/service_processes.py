@@ -75,7 +75,8 @@ class ServiceProcesses:
         return list(ask(self.root / name / "store", "list"))
 
     def job(self, name: str, number: int = 1) -> dict[str, Any]:
-        return next((one for one in self.jobs(name) if one["number"] == number), {})
+        """The first, second, … job that this party heard of; empty as long as it has not."""
+        return next(iter(self.jobs(name)[number - 1 :]), {})
 
     def wait(self, name: str, number: int, what: str, met: Callable[[dict[str, Any]], bool]) -> Any:
         until(lambda: met(self.job(name, number)), f"{name}: {what}", self.told)

@@ -147,11 +147,11 @@ def submit(root: Path) -> tuple[float, dict[str, float]]:
         capture_output=True,
         text=True,
     )
-    number = int(told.stdout.split()[1])
+    name = told.stdout.split()[1].rstrip(":")
     seen = [("submit", began)]
     store = root / "lender" / "store"
     while True:
-        one = next(job for job in ask(store, "list") if job["number"] == number)
+        one = next(job for job in ask(store, "list") if job["job"] == name)
         stage = one["stage"] or ("approval" if not one["done"] else "done")
         if stage != seen[-1][0]:
             seen.append((stage, time.monotonic()))

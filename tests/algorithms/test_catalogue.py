@@ -114,8 +114,8 @@ def test_a_new_algorithm_is_described_bounded_stored_and_predicts_between_servic
     job.write_text(JOB.format(lender="people", bank="people", tests=("", "")))
     with trio(tmp_path) as world:
         digest = world.submit().digest
-        number = world.record("bank", digest).number
-        shown = world["bank"].answer({"command": "show", "number": number})["text"]
+        job = world.record("bank", digest).id
+        shown = world["bank"].answer({"command": "show", "job": job})["text"]
         assert "correlations with the labels, with lender, bank" in shown
         assert "the labels: everybody learns all labels" in shown
         assert "each prediction: the leader gets a toy prediction of each row" in shown

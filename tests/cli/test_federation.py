@@ -98,16 +98,15 @@ def test_start_show_and_log_say_what_was_not_compared(folder):
     with alone(folder) as (service, said):
         service.start()
         assert any(line.startswith("keys not compared with shop: ") for line in said)
-        number = keep(service, proposal(folder)).number
+        job = keep(service, proposal(folder)).id
         assert (
             "  not compared with shop: whoever"
-            in service.answer({"command": "show", "number": number})["text"]
+            in service.answer({"command": "show", "job": job})["text"]
         )
-        service.decisions.approve(number)
+        service.decisions.approve(job)
         vertikal(folder, "bank", "federation", "verify", "shop", "--compared")
         assert (
-            "  you have compared yours"
-            in service.answer({"command": "show", "number": number})["text"]
+            "  you have compared yours" in service.answer({"command": "show", "job": job})["text"]
         )
     lines = list(read(folder / "bank" / "store" / "audit.log"))
     noted = {line.event: line.facts.get("not_compared") for line in lines}

@@ -35,38 +35,44 @@ def vertikal(folder, name, *arguments, code=0):
 
 
 def test_a_job_by_command(folder):
-    job = str(folder / "lender" / "credit.toml")
+    file = str(folder / "lender" / "credit.toml")
     with trio(folder) as world:
         checked = vertikal(folder, "lender", "federation", "check").splitlines()
         assert [line.split()[:2] for line in checked[1:]] == [["bank", "ok"], ["shop", "ok"]]
         key = FederationFile.load(folder / "lender" / "federation.toml").member("bank").fingerprint
         assert checked[1].endswith(key)
         assert vertikal(folder, "shop", "job", "list") == "no jobs\n"
-        plan = json.loads(vertikal(folder, "lender", "job", "plan", job, "--json"))
+        plan = json.loads(vertikal(folder, "lender", "job", "plan", file, "--json"))
         assert plan["rows"] == 100
         assert all(one["bytes_sent"] > 1000 for one in plan["parties"].values())
         assert plan["minutes"]["10 Mb/s"] >= plan["minutes"]["1 Gb/s"] > 0
         assert set(plan["links"]) == {"bank", "shop"}
-        assert "Mb/s" in vertikal(folder, "lender", "job", "plan", job)
-        told = vertikal(folder, "lender", "job", "submit", job)
-        assert "job 1 (credit)" in told
+        assert "Mb/s" in vertikal(folder, "lender", "job", "plan", file)
+        told = vertikal(folder, "lender", "job", "submit", file)
+        digest = world["lender"].book.all()[0].digest
+        job = f"credit-{digest[:4]}"
+        assert told == f"job {job}: waits for the approval of bank, shop\n"
         until(lambda: "asks" in vertikal(folder, "shop", "job", "list"), "asked")
-        until(lambda: ", signed" in vertikal(folder, "shop", "job", "show", "1"), "signed")
-        assert json.loads(vertikal(folder, "shop", "job", "show", "1", "--json"))["number"] == 1
-        assert "there is no job 9" in vertikal(folder, "shop", "job", "show", "9", code=1)
-        vertikal(folder, "shop", "job", "approve", "1")
-        told = vertikal(folder, "lender", "job", "watch", "1", "--timeout", "80")
-        assert told.endswith("done\n")
-        assert "decided already" in vertikal(folder, "shop", "job", "approve", "1", code=1)
+        until(lambda: ", signed" in vertikal(folder, "shop", "job", "show", job), "signed")
+        assert json.loads(vertikal(folder, "shop", "job", "show", job, "--json"))["job"] == job
+        assert "there is no job '1'" in vertikal(folder, "shop", "job", "show", "1", code=1)
+        told = vertikal(folder, "shop", "job", "approve", job).splitlines()
+        assert told[0] == f"approved credit of lender, digest {digest}"
+        assert told[1].startswith(f"job {job}: ")
+        told = vertikal(folder, "lender", "job", "watch", digest[:8], "--timeout", "80")
+        assert told.endswith(f"job {job}: done\n")
+        assert "decided already" in vertikal(folder, "shop", "job", "approve", job, code=1)
         for name in ("bank", "shop"):
-            world.wait(name, world["lender"].book.numbered(1).digest, lambda one: one.done, "done")
+            world.wait(name, digest, lambda one: one.done, "done")
 
-        vertikal(folder, "lender", "job", "submit", job, "--name", "other")
-        until(lambda: "2  other" in vertikal(folder, "shop", "job", "list"), "asked again")
-        vertikal(folder, "shop", "job", "reject", "2", "--reason", "not today")
-        told = vertikal(folder, "lender", "job", "watch", "2", "--timeout", "60", code=1)
+        vertikal(folder, "lender", "job", "submit", file, "--name", "other")
+        second = world["lender"].book.all()[1].id
+        assert second.startswith("other-")
+        until(lambda: second in vertikal(folder, "shop", "job", "list"), "asked again")
+        vertikal(folder, "shop", "job", "reject", second, "--reason", "not today")
+        told = vertikal(folder, "lender", "job", "watch", second, "--timeout", "60", code=1)
         assert "rejected by shop: not today" in told.splitlines()[-1]
-        assert "not today" in vertikal(folder, "lender", "job", "show", "2")
+        assert "not today" in vertikal(folder, "lender", "job", "show", second)
         listed = json.loads(vertikal(folder, "lender", "job", "list", "--json"))
         assert [one["name"] for one in listed] == ["credit", "other"]
 

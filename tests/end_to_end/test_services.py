@@ -62,11 +62,13 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
     parties.wait("bank", 1, "asked", bool)
     parties.wait("shop", 1, "asked", bool)
     assert "asks for your approval" in parties.tell("bank", "job", "list")
-    shown = parties.tell("bank", "job", "show", "1")
+    shown = parties.tell("bank", "job", "show", parties.job("bank")["job"])
     assert "balance, deposit_regularity" in shown
     assert "Who learns what" in shown
-    parties.tell("bank", "job", "approve", "1")
-    parties.tell("shop", "job", "approve", "1")
+    for name in ("bank", "shop"):
+        job = parties.job("lender")
+        told = parties.tell(name, "job", "approve", job["job"])
+        assert f"approved credit of lender, digest {job['digest']}\n" in told
     parties.ended("shop")
     # The others say who is missing, and wait.
     for name in ("lender", "bank"):
@@ -79,7 +81,7 @@ def test_the_walk_with_a_party_killed_and_started_again(parties):
     parties.tell("lender", "job", "submit", "credit.toml")
     for name in ("bank", "shop"):
         parties.wait(name, 2, "asked", bool)
-        parties.tell(name, "job", "approve", "2")
+        parties.tell(name, "job", "approve", parties.job("lender", 2)["job"])
     parties.done(2)
     assert digests(models(parties)) == disturbed
 
@@ -280,7 +282,7 @@ def test_a_key_is_renewed_and_a_member_removed_while_the_others_run(parties):
     reason = "shop was removed from the federation by bank, lender"
     for name in ("lender", "bank"):
         parties.wait(name, 2, "ended", lambda one: not one["open"])
-        assert reason in parties.tell(name, "job", "show", "2")
+        assert reason in parties.tell(name, "job", "show", parties.job(name, 2)["job"])
         until(lambda n=name: _all_fit(parties, n), "the others are connected", parties.told)
         assert "shop" not in parties.tell(name, "federation", "check")
         assert "shop removed" in parties.tell(name, "audit", "show")

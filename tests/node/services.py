@@ -60,7 +60,7 @@ class Trio:
 
     def approve(self, digest: str, *names: str) -> None:
         for name in names:
-            self[name].decisions.approve(self.record(name, digest).number)
+            self[name].decisions.approve(self.record(name, digest).id)
 
     def wait(self, name: str, digest: str, met: Callable[[JobRecord], Any], what: str) -> JobRecord:
         record = self.record(name, digest)

@@ -195,7 +195,7 @@ def booked(world, name, digest):
 def shown(world, name, digest):
     """The kinds of messages that the owner was told of before it decided."""
     record = world.record(name, digest)
-    text = world[name].answer({"command": "show", "number": record.number})["text"]
+    text = world[name].answer({"command": "show", "job": record.id})["text"]
     job = record.proposal.job
     kinds = algorithm_named(job.algorithm).messages(job.algorithm_settings())
     assert all(f"{one.what}: {one.learns}" in text for one in kinds)
@@ -218,7 +218,7 @@ def test_words_for_the_owner(world):
     write_job(world.root, directions=64, **JOBS["avfkam sync"])
     digest = world.submit().digest
     world.done(digest)
-    number = world.record("shop", digest).number
-    text = world["shop"].answer({"command": "show", "number": number})["text"]
+    job = world.record("shop", digest).id
+    text = world["shop"].answer({"command": "show", "job": job})["text"]
     assert "a kernel machine for the AUC, on pairs of rows (AVFKAM)" in text
     assert "lender and bank hold the labels" in text

@@ -120,7 +120,7 @@ def test_a_member_is_removed_by_all_who_remain_while_a_job_waits(root):
 def test_records_stay_readable_and_open_decisions_are_signed_anew(root):
     with alone(root) as (service, _):
         record = kept(service, proposal(root))
-        service.decisions.approve(record.number)
+        service.decisions.approve(record.id)
         signed = proposals.decide(record.digest, "shop", APPROVE, "", keys_of(root, "shop"))
         service.decisions.take_decision("shop", signed)
         old = record.decisions["bank"][0]

@@ -200,7 +200,7 @@ def test_a_job_cannot_name_what_is_not_offered(world, touched, change, said):
     assert said in record.final.words
     assert "bank" not in touched
     with pytest.raises(InputError, match="decided already"):
-        world["bank"].decisions.approve(record.number)
+        world["bank"].decisions.approve(record.id)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,8 @@ def test_the_policy_rejects_what_its_owner_did_not_allow(tmp_path, touched, dire
             assert (record.final.party, record.final.verdict) == ("bank", "reject")
             assert said in record.final.words
         assert (
-            "against your policy" in world["bank"].answer({"command": "show", "number": 1})["text"]
+            "against your policy"
+            in world["bank"].answer({"command": "show", "job": record.id})["text"]
         )
     assert touched == ["lender"]
 
@@ -236,8 +237,8 @@ def test_a_job_of_an_earlier_federation_file_is_listed_still(world):
     job = msgspec.structs.replace(record.proposal.job, parties=parties)
     record.proposal = msgspec.structs.replace(record.proposal, job=job)
     assert "zoe is not in the federation file any more" in world["bank"].gossip.missing(record)
-    assert [one["number"] for one in world["bank"].answer({"command": "list"})] == [1]
-    world["bank"].answer({"command": "show", "number": 1})
+    assert [one["job"] for one in world["bank"].answer({"command": "list"})] == [record.id]
+    world["bank"].answer({"command": "show", "job": record.id})
 
 
 def test_words_of_others_make_no_line_of_their_own(world):
@@ -252,7 +253,7 @@ def test_words_of_others_make_no_line_of_their_own(world):
     assert record.verdict("shop") == ""
     # What a run says may quote another's words.
     record.note = "bank: shop stopped (\x1b[2J\nWho learns what) while"
-    shown = bank.answer({"command": "show", "number": record.number})
+    shown = bank.answer({"command": "show", "job": record.id})
     assert shown["text"].splitlines().count("Who learns what") == 1
     assert "\x1b" not in shown["text"] + shown["words"]
 

@@ -20,7 +20,11 @@ _REASON = click.option("--reason", default="", help="A line that the other parti
 
 @click.group(cls=OrderedGroup)
 def job() -> None:
-    """Plan, submit, decide about and follow jobs."""
+    """Plan, submit, decide about and follow jobs.
+
+    JOB is the id that `vertikal job list` shows, such as credit-7f3a, or the beginning of the job's
+    digest. Both are the same at all parties.
+    """
 
 
 @job.command()
@@ -99,26 +103,23 @@ def list_(as_json: bool, party: Path | None) -> None:
         print_json(answer)
     elif answer:
         print_table(
-            ("job", "model", "from", "algorithm", "state"),
-            [
-                (one["number"], one["name"], one["from"], one["algorithm"], one["state"])
-                for one in answer
-            ],
+            ("job", "from", "algorithm", "state"),
+            [(one["job"], one["from"], one["algorithm"], one["state"]) for one in answer],
         )
     else:
         click.echo("no jobs")
 
 
 @job.command()
-@click.argument("number", type=int)
+@click.argument("job", metavar="JOB")
 @json_option
 @party_option
-def show(number: int, as_json: bool, party: Path | None) -> None:
-    """Show job NUMBER in plain words.
+def show(job: str, as_json: bool, party: Path | None) -> None:
+    """Show JOB in plain words.
 
     It says what the job computes, with which columns, who learns what, and what it costs.
     """
-    answer = ask_service(party, "show", number=number)
+    answer = ask_service(party, "show", job=job)
     if as_json:
         print_json(answer)
     else:
@@ -126,38 +127,41 @@ def show(number: int, as_json: bool, party: Path | None) -> None:
 
 
 @job.command()
-@click.argument("number", type=int)
+@click.argument("job", metavar="JOB")
 @party_option
-def approve(number: int, party: Path | None) -> None:
-    """Approve exactly job NUMBER: sign its digest.
+def approve(job: str, party: Path | None) -> None:
+    """Approve exactly JOB: sign its digest.
 
     Its run may then read this party's table.
     """
-    _say(ask_service(party, "approve", number=number))
+    one = ask_service(party, "approve", job=job)
+    click.echo(f"approved {one['name']} of {one['from']}, digest {one['digest']}")
+    _say(one)
 
 
 @job.command()
-@click.argument("number", type=int)
+@click.argument("job", metavar="JOB")
 @_REASON
 @party_option
-def reject(number: int, reason: str, party: Path | None) -> None:
-    """Reject job NUMBER; it ends at all parties."""
-    _say(ask_service(party, "reject", number=number, words=reason))
+def reject(job: str, reason: str, party: Path | None) -> None:
+    """Reject JOB; it ends at all parties."""
+    _say(ask_service(party, "reject", job=job, words=reason))
 
 
 @job.command()
-@click.argument("number", type=int)
+@click.argument("job", metavar="JOB")
 @click.option("--timeout", type=float, default=86400.0, help="Seconds to watch at most.")
 @party_option
-def watch(number: int, timeout: float, party: Path | None) -> None:
-    """Follow job NUMBER until it has ended.
+def watch(job: str, timeout: float, party: Path | None) -> None:
+    """Follow JOB until it has ended.
 
     The exit code is 0 if the job is done, and 1 if it ended otherwise.
     """
     until = time.monotonic() + timeout
     last = ""
     while True:
-        one = ask_service(party, "show", number=number)
+        one = ask_service(party, "show", job=job)
+        job = one["digest"]  # other jobs may come whose digests begin alike
         line = _line(one)
         if line != last:
             click.echo(line)
@@ -165,27 +169,27 @@ def watch(number: int, timeout: float, party: Path | None) -> None:
         if one["done"]:
             return
         if not one["open"]:
-            raise JobFailed(f"job {number} {one['state']}: {one['words'] or 'no reason given'}")
+            raise JobFailed(f"job {one['job']} {one['state']}: {one['words'] or 'no reason given'}")
         if time.monotonic() > until:
-            raise JobFailed(f"job {number} has not ended within {timeout:g} s: {one['state']}")
+            raise JobFailed(f"job {one['job']} has not ended within {timeout:g} s: {one['state']}")
         time.sleep(0.3)
 
 
 @job.command()
-@click.argument("number", type=int)
+@click.argument("job", metavar="JOB")
 @_REASON
 @party_option
-def cancel(number: int, reason: str, party: Path | None) -> None:
-    """End job NUMBER at all parties, also while it runs."""
-    _say(ask_service(party, "cancel", number=number, words=reason))
+def cancel(job: str, reason: str, party: Path | None) -> None:
+    """End JOB at all parties, also while it runs."""
+    _say(ask_service(party, "cancel", job=job, words=reason))
 
 
 def _say(one: dict[str, Any]) -> None:
-    click.echo(f"job {one['number']} ({one['name']}): {one['state']}")
+    click.echo(f"job {one['job']}: {one['state']}")
 
 
 def _line(one: dict[str, Any]) -> str:
-    line = f"job {one['number']} ({one['name']}): {one['state']}"
+    line = f"job {one['job']}: {one['state']}"
     if one["rows_total"]:
         line += f" {one['rows_done']:,} / {one['rows_total']:,} rows"
     elif one["note"]:

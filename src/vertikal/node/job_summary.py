@@ -18,7 +18,7 @@ def summarise_job(record: JobRecord, gossip: Gossip, progress: Progress | None) 
         # A run ends a moment after its party is done.
         progress = None
     told = {
-        "number": record.number,
+        "job": record.id,
         "digest": record.digest,
         "name": proposal.name,
         "from": proposal.submitter,

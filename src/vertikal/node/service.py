@@ -183,19 +183,19 @@ class Service:
     def _list(self) -> Any:
         return [self._summary(record) for record in self.book.all()]
 
-    def _show(self, number: int) -> Any:
-        record = self.book.numbered(number)
+    def _show(self, job: str) -> Any:
+        record = self.book.named(job)
         summary = self._summary(record)
         return {**summary, "text": describe(self.home, record, summary["state"])}
 
-    def _approve(self, number: int) -> Any:
-        return self._summary(self.decisions.approve(number))
+    def _approve(self, job: str) -> Any:
+        return self._summary(self.decisions.approve(job))
 
-    def _reject(self, number: int, words: str = "") -> Any:
-        return self._summary(self.decisions.reject(number, words))
+    def _reject(self, job: str, words: str = "") -> Any:
+        return self._summary(self.decisions.reject(job, words))
 
-    def _cancel(self, number: int, words: str = "") -> Any:
-        record = self.decisions.cancel(number, words)
+    def _cancel(self, job: str, words: str = "") -> Any:
+        record = self.decisions.cancel(job, words)
         self.runs.end(record, f"{self.me} cancelled the job")
         return self._summary(record)
 

@@ -50,11 +50,11 @@ def test_an_approval_by_rule_counts_after_the_job_was_ended(root):
         first, second, third = (kept(bank, proposal(root, name)) for name in ("a", "b", "c"))
         consider = bank.decisions.automatic.consider
         consider(first)
-        bank.decisions.cancel(first.number, "enough")
+        bank.decisions.cancel(first.id, "enough")
         assert first.verdict("bank") == "cancel"
         consider(second)
         assert second.verdict("bank") == ""
-        again = JobBook(bank.home.store / "jobs", bank.home.keys).numbered(first.number)
+        again = JobBook(bank.home.store / "jobs", bank.home.keys).named(first.id)
         assert again.by_rule == first.by_rule > 0
         # A day later the rule approves again.
         first.by_rule -= 86401
@@ -83,7 +83,7 @@ def test_what_a_full_disk_kept_from_being_decided_is_considered_when_there_is_ro
 
             patch.setattr(bank.book, "save", full)
             bank.decisions.automatic.consider(record)
-        assert said == ["job 1 could not be considered: the disk of the store is full"]
+        assert said == [f"job {record.id} could not be considered: the disk of the store is full"]
         assert record.verdict("bank") == ""
         bank.beat()
         until(lambda: record.verdict("bank") == "approve", "approved by rule", lambda: str(said))
@@ -97,14 +97,14 @@ def test_an_unforeseen_error_is_told_and_the_job_stays_open(root, monkeypatch):
     with alone(root) as (bank, said):
         record = kept(bank, proposal(root))
         bank.decisions.automatic.consider(record)
-        assert said == ["job 1 could not be considered: MemoryError: no room"]
+        assert said == [f"job {record.id} could not be considered: MemoryError: no room"]
         assert record.state("bank") == "asks for your approval"
 
 
 def test_what_is_decided_is_not_considered_again(root):
     with alone(root) as (bank, _):
         record = kept(bank, proposal(root))
-        bank.decisions.reject(record.number, "no")
+        bank.decisions.reject(record.id, "no")
         bank.decisions.automatic.consider(record)
         assert record.verdict("bank") == "reject"
         assert not record.by_rule

@@ -45,12 +45,12 @@ def test_a_job_that_is_not_approved_yet_can_be_cancelled_by_anybody(tmp_path, wh
     write_job(tmp_path, directions=16, settings='disclosure = "open"')
     with trio(tmp_path) as world:
         digest = world.submit().digest
-        number = world.record(who, digest).number
-        world[who].answer({"command": "cancel", "number": number, "words": "no"})
+        job = world.record(who, digest).id
+        world[who].answer({"command": "cancel", "job": job, "words": "no"})
         for name in NAMES:
             record = world.wait(name, digest, lambda one: one.final, "ends")
             assert record.state(name) == f"cancelled by {who}"
         other = next(name for name in ("bank", "shop") if name != who)
         with pytest.raises(InputError, match="is decided already"):
-            world[other].decisions.approve(world.record(other, digest).number)
+            world[other].decisions.approve(world.record(other, digest).id)
         assert not any(world.models(name).newest_of_job(digest) for name in NAMES)

@@ -107,8 +107,8 @@ def test_services_book_before_they_train_and_refuse_what_is_too_much(tmp_path):
         file.write_text(file.read_text().replace("[policy]", "[policy]\nmost_row_bits = 500"))
     with trio(tmp_path) as world:
         first = world.submit().digest
-        number = world.record("bank", first).number
-        shown = world["bank"].answer({"command": "show", "number": number})["text"]
+        job = world.record("bank", first).id
+        shown = world["bank"].answer({"command": "show", "job": job})["text"]
         assert "account: this job would bring what lender knows about a row of people" in shown
         world.approve(first, "bank", "shop")
         world.done(first)

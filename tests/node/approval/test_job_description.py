@@ -36,5 +36,5 @@ def test_an_owner_reads_settings_and_what_predictions_show(tmp_path, algorithm, 
     directions = None if algorithm == "admm" else 16
     write_job(tmp_path, directions=directions, settings=settings, top=f'algorithm = "{algorithm}"')
     with trio(tmp_path, ("lender",)) as world:
-        number = world.submit().number
-        assert said in world["lender"].answer({"command": "show", "number": number})["text"]
+        job = world.submit().id
+        assert said in world["lender"].answer({"command": "show", "job": job})["text"]

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.conformance.networks import credentials, identity
+from vertikal.errors import InputError
 from vertikal.node.approval import proposals
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.proposals import APPROVE, Decision, Proposal, SignedBytes
@@ -50,7 +51,7 @@ def test_a_file_without_the_newer_fields_is_read(tmp_path):
     saved = msgspec.msgpack.decode(path.read_bytes())
     del saved["by_rule"], saved["settled"]
     path.write_bytes(msgspec.msgpack.encode(saved))
-    again = JobBook(tmp_path / "jobs", credentials("lender", NAMES)).numbered(1)
+    again = JobBook(tmp_path / "jobs", credentials("lender", NAMES)).named(signed.digest)
     assert (again.digest, again.by_rule, again.settled) == (signed.digest, 0.0, False)
 
 
@@ -74,9 +75,11 @@ def test_a_renewed_key_ends_open_approvals_and_nothing_that_is_over(tmp_path):
         again = JobBook(tmp_path / "jobs", Credentials(identity("bank"), listed), said.append)
         states = [record.state("bank") for record in again.all()]
         assert states == ["waits for the approval of lender", "done", "cancelled by bank"]
-        assert again.numbered(2).approved_by_all
+        assert again.all()[1].approved_by_all
         assert len(said) == 1
-        assert said[0].startswith("job 1: the decision of lender does not count any more, and has")
+        assert said[0].startswith(
+            f"job {again.all()[0].id}: the decision of lender does not count any "
+        )
 
 
 @pytest.mark.parametrize("content", [b"damaged", msgspec.msgpack.encode({"number": 2})])
@@ -109,7 +112,7 @@ def test_a_book_comes_back_from_disk(tmp_path):
         assert not record.add(made, proposals.read_decision(made, keys["bank"]))
     record.attempt, record.columns, record.table, record.settled = 2, ("u",), "t", True
     book.save(record)
-    again = JobBook(tmp_path / "jobs", keys["bank"]).numbered(1)
+    again = JobBook(tmp_path / "jobs", keys["bank"]).named(record.id)
     assert again.approved_by_all
     assert again.settled
     assert (again.attempt, again.columns, again.table, again.digest) == (
@@ -135,6 +138,50 @@ def test_a_forged_record_on_disk_is_not_believed(tmp_path):
     record.decisions["shop"] = (forged, msgspec.msgpack.decode(forged.raw, type=proposals.Decision))
     book.save(record)
     said = []
-    again = JobBook(tmp_path / "jobs", keys["bank"], said.append).numbered(1)
+    again = JobBook(tmp_path / "jobs", keys["bank"], said.append).named(record.id)
     assert again.decisions == {}
-    assert "job 1: the decision of shop does not count any more" in said[0]
+    assert f"job {record.id}: the decision of shop does not count any more" in said[0]
+
+
+def test_a_job_is_found_by_its_id_and_by_digits_of_its_digest(tmp_path):
+    keys = credentials("lender", NAMES)
+    book = JobBook(tmp_path / "jobs", keys)
+
+    def add(name):
+        signed = proposals.propose(name, a_job(), "lender", 60, keys)
+        return book.add(signed, proposals.decode_proposal(signed))
+
+    first, other = add("credit"), add("credit-7f3a")
+    assert first.id == f"credit-{first.digest[:4]}"
+    for record in (first, other):
+        for text in (record.id, f"{record.id}{record.digest[4:7]}", record.digest.upper()):
+            assert book.named(text) is record
+    for wrong in ("credit", "credit-", f"credit-{first.digest[:3]}", "1", "", "credit-zzzz"):
+        with pytest.raises(InputError, match="there is no job"):
+            book.named(wrong)
+    with pytest.raises(InputError, match=f"of this name are {first.id};"):
+        book.named("credit")
+    with pytest.raises(InputError, match="there is no job"):
+        book.named(f"debit-{first.digest[:8]}")
+
+
+def test_an_id_is_longer_where_another_job_begins_alike(tmp_path):
+    keys = credentials("lender", NAMES)
+    book = JobBook(tmp_path / "jobs", keys)
+    seen = {}
+    while True:
+        signed = proposals.propose("credit", a_job(), "lender", 60, keys)
+        twin = seen.setdefault(signed.digest[:4], signed)
+        if twin is not signed:
+            break
+    records = [book.add(one, proposals.decode_proposal(one)) for one in (twin, signed)]
+    assert len({record.id for record in records}) == 2
+    for record in records:
+        assert len(record.id) > len("credit-7f3a")
+        assert book.named(record.id) is record
+    with pytest.raises(InputError, match=f"{records[0].id} or {records[1].id}: give more digits"):
+        book.named(f"credit-{signed.digest[:4]}")
+    for record in records:
+        book.save(record)
+    again = JobBook(tmp_path / "jobs", keys)
+    assert [record.id for record in again.all()] == [record.id for record in records]

@@ -32,10 +32,10 @@ def test_predictions_go_on_while_the_model_is_trained_again(trained, monkeypatch
     monkeypatch.setattr(lender, "beat", lambda: None)
     again.done = False
     assert predicted_by(lender) == first.digest
-    with pytest.raises(InputError, match="job 2 is not done at all parties yet"):
+    with pytest.raises(InputError, match=f"job {again.id} is not done at all parties yet"):
         lender.predict("credit", IDS, None, 2)
     first.done = False
-    with pytest.raises(InputError, match="job 2 is not done at all parties yet"):
+    with pytest.raises(InputError, match=f"job {again.id} is not done at all parties yet"):
         lender.predict("credit", IDS, None, None)
 
 
@@ -90,6 +90,6 @@ def test_predictions_wait_until_all_are_done(world):
     world.done(digest)
     record = world.record("lender", digest)
     record.done = False
-    with pytest.raises(InputError, match="job 1 is not done at all parties yet"):
+    with pytest.raises(InputError, match=f"job {record.id} is not done at all parties yet"):
         world["lender"].predict("credit", ("1000",), None, None)
     record.done = True

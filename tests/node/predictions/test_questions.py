@@ -52,8 +52,9 @@ def test_questions_are_counted_over_restarts_and_spellings(tmp_path):
     lay_out(tmp_path, rows=60, policy={"bank": few, "shop": RULE})
     write_job(tmp_path, directions=16, settings='disclosure = "values"')
     with trio(tmp_path) as world:
-        world.done(world.submit().digest)
-        shown = world["bank"].answer({"command": "show", "number": 1})["text"]
+        digest = world.submit().digest
+        world.done(digest)
+        shown = world["bank"].answer({"command": "show", "job": digest})["text"]
         assert (
             "up to 3 about one person with this model (most_questions), which is 36 bits" in shown
         )

@@ -54,7 +54,7 @@ def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):
         assert lender.predict("credit", ("1001",), False, None)[0]["status"] == "ok"
         allowed = {
             name: "degraded predictions: your policy allows them"
-            in world[name].answer({"command": "show", "number": 1})["text"]
+            in world[name].answer({"command": "show", "job": digest})["text"]
             for name in ("bank", "shop")
         }
         assert allowed == {"bank": False, "shop": True}

@@ -201,7 +201,7 @@ def test_a_finished_job_cannot_be_trained_again(world, opened, monkeypatch):
     until(lambda: any("has finished this job" in line for line in world.said["bank"]), "refuses")
     assert opened.passes == before
     assert world.models("bank").newest_of_job(digest) is not None
-    lender.answer({"command": "cancel", "number": record.number})
+    lender.answer({"command": "cancel", "job": record.id})
 
 
 def test_other_common_rows_in_a_later_run_are_refused(world, monkeypatch):
@@ -383,7 +383,7 @@ def test_what_was_kept_goes_with_the_job_however_it_ends(world, monkeypatch):
     digest = world.submit().digest
     folders = [Path(world.root, name, "store", "checkpoints", digest[:16]) for name in NAMES]
     until(lambda: all(folder.exists() for folder in folders), "kept")
-    world["shop"].answer({"command": "cancel", "number": 1})
+    world["shop"].answer({"command": "cancel", "job": digest})
     for name in NAMES:
         world.wait(name, digest, lambda one: one.final, "ends")
     world.stop()

@@ -65,7 +65,7 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
         assert degraded[0]["value"] == pytest.approx(values[0], abs=0.01)
         with pytest.raises(Exception, match="notary refused these predictions: 10 rows asked for"):
             lender.predict("credit", IDS[:10], False, None)
-        shown = notary.answer({"command": "show", "number": 1})["text"]
+        shown = notary.answer({"command": "show", "job": digest})["text"]
         lender.predictor.close()
         notary.predictor.close()
     assert "none: you are the dealer, and send random masks to lender, bank" in shown

@@ -50,8 +50,8 @@ def test_any_party_can_cancel_a_running_job(world, who):
     endless(world.root)
     digest = world.submit().digest
     running(world, digest)
-    number = world.record(who, digest).number
-    told = world[who].answer({"command": "cancel", "number": number, "words": "enough"})
+    job = world.record(who, digest).id
+    told = world[who].answer({"command": "cancel", "job": job, "words": "enough"})
     assert told["state"].endswith(f"by {who}") or told["state"].startswith("running")
     for name in NAMES:
         record = world.wait(
@@ -60,20 +60,20 @@ def test_any_party_can_cancel_a_running_job(world, who):
         assert record.state(name) == f"cancelled by {who}"
         assert record.final.words == "enough"
     with pytest.raises(InputError, match="has ended already"):
-        world[who].answer({"command": "cancel", "number": number})
+        world[who].answer({"command": "cancel", "job": job})
 
 
 def test_two_jobs_at_once_and_the_same_one_twice(world):
     endless(world.root)
     first = world.submit().digest
     running(world, first)
-    with pytest.raises(InputError, match=r"is job 1 already .* `vertikal job cancel 1`"):
+    with pytest.raises(InputError, match=r"is job credit-\w{4} already .* cancel credit-"):
         world.submit()
     write_job(world.root, directions=16, settings='disclosure = "open"')
     second = world.submit().digest
     world.done(second)
     assert world["lender"].runs.run_of(world.record("lender", first)) is not None
-    world["shop"].answer({"command": "cancel", "number": world.record("shop", first).number})
+    world["shop"].answer({"command": "cancel", "job": world.record("shop", first).id})
     # What has ended may be asked for again; it is another job.
     third = world.submit().digest
     assert third != second

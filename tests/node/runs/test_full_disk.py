@@ -176,7 +176,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
         disk.full = ""
         digest = world.submit().digest
         record = world.record("bank", digest)
-        assert world["bank"].book.numbered(1) is record
+        assert world["bank"].book.named(record.id) is record
         disk.full = "bank/store/jobs"
         with pytest.raises(DiskFull, match=r"bank/store/jobs/\S+ was not written"):
             world["bank"].decisions.approve(1)

@@ -45,14 +45,14 @@ def test_the_numbers_of_ids_are_approved_and_logged(tmp_path):
     write_job(tmp_path, directions=16, settings='disclosure = "open"')
     with trio(tmp_path) as world:
         digest = world.submit().digest
-        number = world.record("bank", digest).number
-        shown = world["bank"].answer({"command": "show", "number": number})["text"]
+        job = world.record("bank", digest).id
+        shown = world["bank"].answer({"command": "show", "job": job})["text"]
         assert "lender 100 at most, shop says with its approval how many" in shown
         assert "10 for each row of your table, 10,000 at least (most_ids)" in shown
         world.approve(digest, "shop")
         world.wait("bank", digest, lambda one: one.verdict("shop"), "hears of the approval")
         # Rounded up, as the alignment would tell it.
-        shown = world["bank"].answer({"command": "show", "number": number})["text"]
+        shown = world["bank"].answer({"command": "show", "job": job})["text"]
         assert "shop 100 at most" in shown
         world.approve(digest, "bank")
         world.done(digest)

@@ -65,4 +65,4 @@ def test_a_run_that_cannot_be_started_is_not_running(tmp_path, monkeypatch):
         with pytest.raises(RuntimeError):
             service.runs.begin(record)
         assert service.runs.run_of(record) is None
-        assert said == ["job 1: run 1 begins"]
+        assert said == [f"job {record.id}: run 1 begins"]

@@ -62,7 +62,7 @@ class AutomaticApproval:
                 # The owner can still decide, and the next start considers the job again.
                 self._home.mind_room(error)
                 kind = "" if isinstance(error, VertikalError) else f"{type(error).__name__}: "
-                self._say(f"job {record.number} could not be considered: {kind}{error}")
+                self._say(f"job {record.id} could not be considered: {kind}{error}")
 
     def _is_undecided(self, record: JobRecord) -> bool:
         return record.open and not record.verdict(self._home.me)

@@ -86,8 +86,8 @@ class Decisions:
         for record in self._book.all():
             if (record.proposal.name, record.proposal.job) == (name, job) and record.open:
                 raise InputError(
-                    f"this job is job {record.number} already ({record.state(self.me)}); "
-                    f"`vertikal job cancel {record.number}` would end it"
+                    f"this is job {record.id} already ({record.state(self.me)}); "
+                    f"`vertikal job cancel {record.id}` would end it"
                 )
         table = self.check_submission(job, name)
         signed = proposals.propose(name, job, self.me, table.rows, self._home.keys)
@@ -114,30 +114,30 @@ class Decisions:
         check_policy(home.file, draft)
         return summarise_table(home, draft)
 
-    def approve(self, number: int) -> JobRecord:
+    def approve(self, job: str) -> JobRecord:
         """Approve exactly this job; from now on a run of it may read this party's table."""
-        record = self._undecided(number)
+        record = self._undecided(job)
         self._approve(record)
         return record
 
-    def reject(self, number: int, reason: str) -> JobRecord:
+    def reject(self, job: str, reason: str) -> JobRecord:
         """Reject a job: it ends for everybody, who hear the reason."""
-        record = self._undecided(number)
+        record = self._undecided(job)
         self._reject(record, reason)
         return record
 
-    def cancel(self, number: int, reason: str) -> JobRecord:
+    def cancel(self, job: str, reason: str) -> JobRecord:
         """End a job, whoever submitted it."""
-        record = self._book.numbered(number)
+        record = self._book.named(job)
         if not self._peers.is_alive(record):
-            raise InputError(f"job {number} has ended already: {record.state(self.me)}")
+            raise InputError(f"job {record.id} has ended already: {record.state(self.me)}")
         self._decide(record, CANCEL, reason)
         return record
 
-    def _undecided(self, number: int) -> JobRecord:
-        record = self._book.numbered(number)
+    def _undecided(self, job: str) -> JobRecord:
+        record = self._book.named(job)
         if not record.open or record.verdict(self.me):
-            raise InputError(f"job {number} is decided already: {record.state(self.me)}")
+            raise InputError(f"job {record.id} is decided already: {record.state(self.me)}")
         return record
 
     # This party's verdicts.
@@ -175,7 +175,7 @@ class Decisions:
         if verdict == APPROVE:
             facts["not_compared"] = self._home.not_compared(record.proposal.job.names)
         self._home.note(verdict, facts, reason)
-        self._say(f"job {record.number}: {record.state(self.me)}")
+        self._say(f"job {record.id}: {record.state(self.me)}")
         self._peers.share(record)
 
     # Messages of the other parties.
@@ -207,7 +207,7 @@ class Decisions:
             with self._book.changing(record):
                 pass
         self._home.note("asked", record.facts, f"by {proposal.submitter}")
-        self._say(f"job {record.number}: {proposal.submitter} asks, `vertikal job show` tells more")
+        self._say(f"job {record.id}: {proposal.submitter} asks, `vertikal job show` tells more")
         self.automatic.begin([record])
 
     def _refuse(self, signed: SignedBytes) -> None:
@@ -253,7 +253,7 @@ class Decisions:
                 record.add(signed, decision)
         self._home.note(f"{decision.verdict} of {decision.party}", record.facts, decision.words)
         reason = f": {decision.words}" if decision.words else ""
-        self._say(f"job {record.number}: {decision.verdict} by {decision.party}{reason}")
+        self._say(f"job {record.id}: {decision.verdict} by {decision.party}{reason}")
         if record.leads(self.me):
             self._peers.pass_on(record, signed, decision.party)
 

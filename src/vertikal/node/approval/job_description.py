@@ -29,7 +29,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     algorithm = algorithm_named(job.algorithm)
     messages = algorithm.messages(job.algorithm_settings())
     lines = [
-        f"Job {record.number} ({proposal.name}): {state}",
+        f"Job {record.id}: {state}",
         f"  submitted by {proposal.submitter} on {_date(proposal.submitted)}, digest "
         f"{record.digest}",
         "",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import msgspec
@@ -33,6 +34,9 @@ from vertikal.node.approval.proposals import (
 )
 from vertikal.node.storage.audit_log import Fact
 from vertikal.records import from_msgpack, msgpack_reader
+
+DIGITS = 4
+"""Digits of a job's digest in its id, at least; also those that a command must give."""
 
 _read_decision = msgpack_reader(Decision)
 _STATES = {REJECT: "rejected", CANCEL: "cancelled"}
@@ -57,6 +61,7 @@ class JobRecord:
     """One job at this party."""
 
     number: int
+    """Number of its file in this party's store; nobody else knows the job by it."""
     signed: SignedBytes
     proposal: Proposal
     decisions: dict[str, tuple[SignedBytes, Decision]] = field(default_factory=dict)
@@ -75,6 +80,13 @@ class JobRecord:
     """Time at which a standing rule approved it here, also after it was ended; 0 if none did."""
     settled: bool = False
     """True once this party has heard that all are done: the job need not be in beats any more."""
+    digits: int = DIGITS
+    """Digits of the digest that tell the job apart from others of its name here."""
+
+    @property
+    def id(self) -> str:
+        """The job as owners name it, at every party: ``credit-7f3a``."""
+        return f"{self.proposal.name}-{self.digest[: self.digits]}"
 
     @property
     def digest(self) -> str:
@@ -84,7 +96,7 @@ class JobRecord:
     def facts(self) -> dict[str, Fact]:
         """The job as lines of the audit log name it."""
         return {
-            "job": self.number,
+            "job": self.id,
             "digest": self.digest,
             "name": self.proposal.name,
             "submitter": self.proposal.submitter,
@@ -172,6 +184,7 @@ class JobBook:
                 say(f"job file {path.name!r} of the store is damaged and left aside: {error}")
             else:
                 self._records[record.digest] = record
+        self._tell_apart()
 
     def all(self) -> list[JobRecord]:
         with self.lock:
@@ -181,11 +194,26 @@ class JobBook:
         with self.lock:
             return self._records.get(digest)
 
-    def numbered(self, number: int) -> JobRecord:
-        for record in self.all():
-            if record.number == number:
-                return record
-        raise InputError(f"there is no job {number}; `vertikal job list` shows those there are")
+    def named(self, text: str) -> JobRecord:
+        """Find the one job of an id such as ``credit-7f3a``, or of the beginning of its digest."""
+        name, _, digits = str(text).rpartition("-")
+        digits = digits.lower()
+        found = [
+            record
+            for record in self.all()
+            if record.digest.startswith(digits) and name in ("", record.proposal.name)
+        ]
+        if len(digits) < DIGITS or not found:
+            same = [record.id for record in self.all() if record.proposal.name == text]
+            raise InputError(
+                f"there is no job {str(text)[:80]!r}; "
+                + (f"of this name are {', '.join(same)}; " if same else "")
+                + "`vertikal job list` shows those there are"
+            )
+        if len(found) > 1:
+            ids = " or ".join(record.id for record in found)
+            raise InputError(f"job {text!r} may be {ids}: give more digits of its digest")
+        return found[0]
 
     def add(self, signed: SignedBytes, proposal: Proposal) -> JobRecord:
         """Add a record under the next number; the first `changing` of it saves it."""
@@ -193,7 +221,18 @@ class JobBook:
             numbers = (record.number for record in self._records.values())
             record = JobRecord(max(self._last, *numbers, 0) + 1, signed, proposal)
             self._records[record.digest] = record
+            self._tell_apart()
             return record
+
+    def _tell_apart(self) -> None:
+        """Give each job as many digits of its digest as no other of its name begins with here."""
+        ordered = sorted(self._records.values(), key=lambda one: (one.proposal.name, one.digest))
+        for one, other in pairwise(ordered):
+            if one.proposal.name == other.proposal.name:
+                alike = zip(one.digest, other.digest, strict=True)
+                common = sum(1 for _ in takewhile(lambda digits: digits[0] == digits[1], alike))
+                for record in (one, other):
+                    record.digits = max(record.digits, common + 1)
 
     @contextmanager
     def changing(self, record: JobRecord) -> Iterator[None]:
@@ -261,7 +300,7 @@ def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> JobRecord:
             record.add(signed, decision if over else read_decision(signed, keys, kept=True))
         except VertikalError as error:
             say(
-                f"job {record.number}: the decision of {decision.party} does not count any more, "
+                f"job {record.id}: the decision of {decision.party} does not count any more, "
                 f"and has to be made again: {error}"
             )
     record.attempt, record.done, record.note = saved.attempt, saved.done, saved.words

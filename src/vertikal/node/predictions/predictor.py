@@ -51,7 +51,7 @@ class Predictor:
             )
         if not record.done:
             raise InputError(
-                f"model {name!r}: job {record.number} is not done at all parties yet "
+                f"model {name!r}: job {record.id} is not done at all parties yet "
                 f"({record.state(me)})"
             )
         if degraded is None:

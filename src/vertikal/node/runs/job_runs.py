@@ -49,7 +49,7 @@ class JobRuns:
     def begin(self, record: JobRecord) -> None:
         """Begin the attempt that the record names, in a thread of its own."""
         self._home.note("run begins", record.facts, f"attempt {record.attempt}")
-        self._say(f"job {record.number}: run {record.attempt} begins")
+        self._say(f"job {record.id}: run {record.attempt} begins")
         run = RunThread(self._home, self._links, record, self._ended)
         self._runs[record.digest] = run
         try:
@@ -96,7 +96,7 @@ class JobRuns:
             self._settle(record, error)
         except VertikalError as failure:
             self._home.mind_room(failure)
-            self._say(f"job {record.number}: {failure}")
+            self._say(f"job {record.id}: {failure}")
         finally:
             self._runs.pop(record.digest, None)
             self.sweep()
@@ -108,12 +108,12 @@ class JobRuns:
             with self._book.changing(record):
                 record.done, record.note = True, ""
             self._home.note("done", record.facts)
-            self._say(f"job {record.number}: done, {seconds:.1f} s after its run began")
+            self._say(f"job {record.id}: done, {seconds:.1f} s after its run began")
             return
         reason = " ".join(str(error).split()) or type(error).__name__
         if not isinstance(error, VertikalError):
             reason = f"{type(error).__name__}: {reason}"
-        self._say(f"job {record.number}: run {record.attempt} broken off: {reason}")
+        self._say(f"job {record.id}: run {record.attempt} broken off: {reason}")
         self._home.mind_room(error)
         if not record.done:
             record.note = reason

@@ -45,7 +45,7 @@ class RunThread:
         self._mesh: RunMesh | None = None
         self._words = ""
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._work, name=f"job {record.number}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"job {record.id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -186,7 +186,7 @@ class ServiceWorkplace(Workplace):
         self._home.note(event, self.record.facts, words)
 
     def note_sent(self, ledgers: list[Ledger]) -> None:
-        self._home.note_ledgers(f"job {self.record.number}", self.record.digest, ledgers)
+        self._home.note_ledgers(f"job {self.record.id}", self.record.digest, ledgers)
 
 
 class FolderWorkplace(Workplace):
