@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from pathlib import Path
 
@@ -141,8 +142,7 @@ def test_a_full_disk_ends_the_run_and_not_the_job(world, monkeypatch):
 
     monkeypatch.setattr(files.os, "replace", replace)
     digest = world.submit().digest
-    record = world.wait("shop", digest, lambda one: "disk" in one.note, "says that it is full")
-    assert "free some space" in record.note
+    world.wait("shop", digest, lambda one: "free some space" in one.note, "says that it is full")
     full["shop"] = False
     world.done(digest)
 
@@ -180,7 +180,8 @@ def test_clocks_apart(world):
         late = Beat("0.1.0", time.time() - 1000)
         world["shop"].links.tell("lender", pack("shop", "lender", late, keys))
         peers = world["lender"].answer({"command": "peers"})
-        return any("1000 s behind" in fault for one in peers for fault in one["faults"])
+        # A busy machine hears it later than it was sent.
+        return re.search(r"10\d\d s behind", str([one["faults"] for one in peers]))
 
     until(told, "a clock behind")
 
