@@ -56,6 +56,10 @@ class OpenOperator(FeatureOperator):
         if len(cached) == rows and rows * self.width <= PRECISE:
             self._precise = feature_map.decode(cached, np.float64)
 
+    def with_elements(self, elements: Array) -> OpenOperator:
+        """Return Φ of other ring elements of the same rows, such as multiples of phases."""
+        return OpenOperator(self._map, len(elements), elements, threads=self._threads)
+
     def forward(
         self, coefficients: Array, rows: Array | None = None, columns: slice = ALL
     ) -> Array:

@@ -30,6 +30,33 @@ class Checkpoints(Protocol):
 OPENED = "opened"
 
 
+class PartOfCheckpoints:
+    """Checkpoints of one part of a job, under names of their own.
+
+    A program that takes several passes over the rows keeps each of them apart.
+    """
+
+    def __init__(self, whole: Checkpoints, part: str) -> None:
+        self._whole = whole
+        # After the name, by whose beginning lists of what was opened are known.
+        self._ending = f".{part}"
+
+    def saved_blocks(self, name: str) -> int:
+        return self._whole.saved_blocks(name + self._ending)
+
+    def save_block(self, name: str, number: int, block: Array) -> None:
+        self._whole.save_block(name + self._ending, number, block)
+
+    def restore_block(self, name: str, number: int, into: Array) -> None:
+        self._whole.restore_block(name + self._ending, number, into)
+
+    def append(self, name: str, entry: bytes, *, durable: bool = False) -> None:
+        self._whole.append(name + self._ending, entry, durable=durable)
+
+    def entries(self, name: str) -> list[bytes]:
+        return self._whole.entries(name + self._ending)
+
+
 class CheckpointedTally:
     """Count of all that a helper has opened to ``label_party`` in the runs of one job.
 

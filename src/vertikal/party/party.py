@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, TypeAlias
@@ -25,7 +26,7 @@ from vertikal.errors import InputError, PeerStopped, RingError
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.party.booking import BookedMesh
-from vertikal.party.checkpoints import CheckpointedTally, Checkpoints
+from vertikal.party.checkpoints import CheckpointedTally, Checkpoints, PartOfCheckpoints
 from vertikal.party.clock import Clock, Observer, Silent
 from vertikal.party.sums import SecureSums, check_masking
 from vertikal.privacy.ledger import Disclosure, Ledger
@@ -176,6 +177,18 @@ class Party:
             yield
         finally:
             self.table, self.encoding = before
+
+    def on(self, table: Table, labels: Labels | None, part: str) -> Party:
+        """Return this party on another table, for one ``part`` of a program.
+
+        The table holds other columns of the same rows, or of some of them. Mesh, keys, ledger and
+        clock are the same; checkpoints are kept apart.
+        """
+        there = copy(self)
+        there.table, there.labels = table, labels
+        if self.checkpoints is not None:
+            there.checkpoints = PartOfCheckpoints(self.checkpoints, part)
+        return there
 
     def secret(self, *purpose: str) -> bytes:
         """Derive 32 bytes that only this party knows, others for each purpose."""

@@ -72,6 +72,17 @@ class Solution:
     gradient: list[float] = field(default_factory=list)
     predictions: Array = field(default_factory=lambda: np.zeros((0, 0)))
     """f of all rows, (rows, outputs)."""
+    first_gradient: Array | None = None
+    """gᵀP⁻¹g where the solver first began, (outputs,), which the tolerance refers to."""
+
+
+@dataclass(frozen=True)
+class Preconditioner:
+    """g ↦ P⁻¹g, P = κ·ΦᵀSΦ + λI on a sample of the rows, or P = κ + λ without Φ's Gram matrix."""
+
+    apply: Callable[[Array], Array]
+    offered: bool
+    """True if Φ offered its Gram matrix."""
 
 
 def solve(
@@ -83,23 +94,32 @@ def solve(
     max_iterations: int = 200,
     sample: Array | None = None,
     report: Callable[[Solution], None] = lambda _: None,
+    preconditioner: Preconditioner | None = None,
+    start: Solution | None = None,
 ) -> Solution:
     """Minimise ``objective`` until the preconditioned gradient has shrunk by ``tolerance``.
 
     ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be
-    the same at all label parties. ``report`` is called after each iteration.
+    the same at all label parties. ``report`` is called after each iteration. A ``preconditioner``
+    of a similar problem spares making one, and ``start``, the solution of one with the same
+    constants, most iterations.
     """
     sums = sums or Alone()
-    f = objective.start()
+    f = objective.start() if start is None else start.predictions.copy()
     rows, outputs = f.shape
     solution = Solution(np.zeros((operator.width, outputs)))
-    precondition, offered = _preconditioner(
-        operator, objective, np.arange(rows) if sample is None else sample
-    )
-    history = _History(outputs, MEMORY if offered else LONG_MEMORY)
+    if preconditioner is None:
+        chosen = np.arange(rows) if sample is None else sample
+        preconditioner = make_preconditioner(operator, objective, chosen)
+    precondition = preconditioner.apply
+    history = _History(outputs, MEMORY if preconditioner.offered else LONG_MEMORY)
 
     a = solution.coefficients  # α, (width, outputs)
     penalty_value = np.zeros(outputs)  # ‖α‖²
+    if start is not None:
+        a += start.coefficients
+        penalty_value = sums.scalars(column_products(a, a))
+        solution.first_gradient = start.first_gradient
 
     def gradient() -> Array:
         solution.passes += 1
@@ -107,17 +127,17 @@ def solve(
 
     g = gradient()
     p = precondition(g)
-    first: Array | None = None
     for iteration in range(max_iterations + 1):
         tables = sums.scalars(history.partial(g, p))
         history.update(tables)
         size = history.gradient_size  # gᵀP⁻¹g, (outputs,)
-        first = size if first is None else first
+        if solution.first_gradient is None:
+            solution.first_gradient = size
         value = objective.value(f) + objective.penalty / 2 * penalty_value
         solution.objective.append(float(value.sum()))
         solution.gradient.append(float(np.sqrt(np.max(size))))
         report(solution)
-        open_ = size > tolerance**2 * np.maximum(first, 1e-300)
+        open_ = size > tolerance**2 * np.maximum(solution.first_gradient, 1e-300)
         solution.converged = not open_.any()
         if solution.converged or iteration == max_iterations:
             break
@@ -263,19 +283,25 @@ def sample_rows(rows: int, width: int, seed: int) -> Array:
     return np.sort(np.random.default_rng(seed).choice(rows, size, replace=False))
 
 
-def _preconditioner(
+def make_preconditioner(
     operator: FeatureOperator, objective: Objective, sample: Array
-) -> tuple[Callable[[Array], Array], bool]:
-    """g ↦ P⁻¹g, P = κ·Φ[sample]ᵀSΦ[sample] + λI, and whether Φ offered its Gram matrix.
+) -> Preconditioner:
+    """Make P of κ·Φ[sample]ᵀSΦ[sample] + λI; without Φ's Gram matrix, P = λ + κ."""
+    return factored(sampled_gram(operator, objective, sample), objective)
 
-    Where it did not, P = λ + κ.
-    """
-    shares, kappa = objective.shares(), objective.stiffness()
-    if not shares[sample].any():
-        sample = np.flatnonzero(shares)
-    gram = operator.gram(sample, shares[sample] * (shares.sum() / shares[sample].sum()))
+
+def sampled_gram(operator: FeatureOperator, objective: Objective, sample: Array) -> Array | None:
+    """Compute ΦᵀSΦ on a sample of the rows, S their weights in the Hessian; None if not offered."""
+    shares = objective.shares()
+    sample = sample[shares[sample] > 0] if shares[sample].any() else np.flatnonzero(shares)
+    return operator.gram(sample, shares[sample] * (shares.sum() / shares[sample].sum()))
+
+
+def factored(gram: Array | None, objective: Objective) -> Preconditioner:
+    """Factor κ·gram + λI, which overwrites ``gram``."""
+    kappa = objective.stiffness()
     if gram is None:
-        return lambda g: g / (objective.penalty + kappa), False
+        return Preconditioner(lambda g: g / (objective.penalty + kappa), offered=False)
     gram *= kappa
     diagonal = np.einsum("ii->i", gram)
     ridge = objective.penalty
@@ -283,7 +309,7 @@ def _preconditioner(
         try:
             diagonal += ridge
             factor = cho_factor(gram, lower=True, check_finite=False)
-            return partial(cho_solve, factor, check_finite=False), True
+            return Preconditioner(partial(cho_solve, factor, check_finite=False), offered=True)
         except LinAlgError:
             # A subsample in single precision can be indefinite by rounding: add more of the ridge.
             ridge = max(10 * ridge, 1e-7 * float(diagonal.max()))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.kernel_machine.shard import KernelPart, Shard
 from vertikal.kernels.spectral import kernel_named
 from vertikal.ring.integers import Ring
 from vertikal.secure.keys.prg import derive_key, uniform_elements, uniform_reals
@@ -34,13 +35,18 @@ class DrawnDirections:
 
 def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     """Draw the part of the shard's party in the directions of ``label_party``."""
-    settings, kernel = shard.settings, kernel_named(shard.settings.kernel)
+    settings = shard.settings
     width = settings.widths()[label_party]
     centre, factor = shard.scaling.arrays()
     seeds = seeds_of(shard, label_party)
-    scalars = kernel.shared_scalars(uniform_reals(seeds["scalars"], (width,)))
+    shared = uniform_reals(seeds["scalars"], (width,))
     uniforms = uniform_reals(seeds["directions"], (shard.width, width))
-    omega = kernel.directions(uniforms, scalars) / shard.bandwidth
+    omega = np.empty_like(uniforms)
+    parts = shard.parts or (KernelPart(settings.kernel, shard.bandwidth),)
+    for part, where in zip(parts, part_columns(width, len(parts)), strict=True):
+        kernel = kernel_named(part.kernel)
+        drawn = kernel.directions(uniforms[:, where], kernel.shared_scalars(shared[where]))
+        omega[:, where] = drawn / part.bandwidth
     # The leading bits of one draw, so that a ring of another width rounds the same offsets.
     # A party without columns brings zeros, so that a dealer can prepare its part before a run.
     bits = np.zeros(width, np.uint32)
@@ -49,6 +55,12 @@ def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
         bits >>= np.uint32(32 - settings.feature_map.bits)
     offsets = bits.astype(Ring(settings.feature_map.bits).dtype)
     return DrawnDirections(np.asarray(omega * factor[:, None]), offsets, centre)
+
+
+def part_columns(width: int, parts: int) -> list[slice]:
+    """Cut directions into runs for so many kernels, as evenly as possible."""
+    ends = [width * number // parts for number in range(parts + 1)]
+    return [slice(first, last) for first, last in pairwise(ends)]
 
 
 def seeds_of(shard: Shard, label_party: str) -> Mapping[str, bytes]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms.algorithm import JobSettings
 from vertikal.algorithms.kernel_machine.features import (
     begin_shard,
     learn_on_features,
@@ -115,16 +116,24 @@ PREDICTIONS = {
 
 
 def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
-    """Bring targets of a regression to mean 0 and deviation 1, so that λ means the same for all."""
-    zero = np.zeros(shard.settings.outputs)
-    if not shard.settings.regression:
-        return replace(shard, constant=zero), labels
+    constant, unit, labels = standardise(shard.settings, labels)
+    shard = replace(shard, constant=constant)
+    return (replace(shard, unit=unit) if shard.settings.regression else shard), labels
+
+
+def standardise(settings: JobSettings, labels: Labels) -> tuple[Array, Array, Labels]:
+    """Bring targets of a regression to mean 0 and deviation 1, so that λ means the same for all.
+
+    Returns mean and deviation of each output beside the labels; of classes, 0 and 1.
+    """
+    zero, one = np.zeros(settings.outputs), np.ones(settings.outputs)
+    if not settings.regression:
+        return zero, one, labels
     share = labels.weights / labels.weights.sum()
     mean = share @ labels.targets  # (outputs,)
     unit = np.sqrt(share @ np.square(labels.targets - mean))
     unit = np.where(unit > 0, unit, 1.0)
-    scaled = Labels((labels.targets - mean) / unit, labels.weights)
-    return replace(shard, constant=mean, unit=unit), scaled
+    return mean, unit, Labels((labels.targets - mean) / unit, labels.weights)
 
 
 def penalty_of(settings: FdsklSettings, labels: Labels) -> float:

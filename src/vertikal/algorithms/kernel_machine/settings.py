@@ -509,7 +509,7 @@ class AvfkamSettings(FdsklSettings, frozen=True, kw_only=True, tag="avfkam"):
         pair_loss_named(self.loss)
 
 
-def parse_bytes(text: Any) -> int | None:
+def parse_bytes(text: Any, name: str = "cache_size") -> int | None:
     """A number of bytes, from a whole number or a text such as ``"500MB"`` or ``"2 GB"``."""
     if text is None:
         return None
@@ -521,5 +521,5 @@ def parse_bytes(text: Any) -> int | None:
         size = float(match[1]) * _UNITS[match[2]] if match else 0
     if not 1 <= size <= MOST_BYTES:
         allowed = "a positive number of bytes below 2^63, a text like '2GB', or None"
-        raise InputError.of("cache_size", allowed, text)
+        raise InputError.of(name, allowed, text)
     return int(size)

@@ -52,6 +52,14 @@ class Training:
 
 
 @dataclass(frozen=True)
+class KernelPart:
+    """One kernel of a sum of kernels, and its bandwidth."""
+
+    kernel: str
+    bandwidth: float
+
+
+@dataclass(frozen=True)
 class Shard:
     """Part of one party: its columns, scaling and seed; at a label party also its coefficients."""
 
@@ -72,6 +80,8 @@ class Shard:
     threshold: float = 0.0
     """Prediction above which a row is of the second class."""
     training: Training = field(default_factory=Training)
+    parts: tuple[KernelPart, ...] = ()
+    """Kernels of which directions are drawn, as many of each; none: of the settings' kernel."""
     encoding: Encoding | None = None
     """Encoding of the columns, which comes before everything else."""
 
