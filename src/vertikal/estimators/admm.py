@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from vertikal.algorithms.admm.algorithm import ADMM
 from vertikal.algorithms.admm.settings import AdmmSettings, Gaussian, Privacy
 from vertikal.algorithms.admm.shard import AdmmShard
+from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator, Masking
 from vertikal.estimators.simulation import Outcome
@@ -34,6 +35,7 @@ class SharingEstimator(FederatedEstimator):
     Defaults are those of `AdmmSettings`.
     """
 
+    scale: Scale | None = None
     alpha: float | Literal["auto"] = "auto"
     l1_ratio: float = 0.0
     rho: float | Literal["auto"] = "auto"

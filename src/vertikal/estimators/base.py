@@ -23,9 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from vertikal.data.column_checks import check_bounds, column_bounds
-from vertikal.data.encoding import EncodingKind
 from vertikal.data.preparation import Preparation
-from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.columns import assign_columns, choose_label_parties, cut, refuse_text
@@ -68,7 +66,6 @@ class FederatedEstimator(BaseEstimator):
     parties: int | Mapping[str, Any] | Callable[[str], Any] = 2
     _: KW_ONLY
     label_parties: int | str | Sequence[str] | None = None
-    scale: Scale | EncodingKind | None = None
     missing: Missing = "refuse"
     masking: Masking | None = "pads"
     timeout: float = 300.0
@@ -254,9 +251,9 @@ class FederatedEstimator(BaseEstimator):
             if has_words(X) or (missing != "refuse" and not sparse.issparse(X)):
                 return self._prepare(X, y)
         elif self.preparations_:
-            validate_data(self, X, reset=False, skip_check_array=True)
             if not is_frame(X):
                 X = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=self)
+            validate_data(self, X, reset=False, skip_check_array=True)
             return replay_tables(X, self._assigned(), self._names(), self.preparations_)
         options: dict[str, Any] = {
             "accept_sparse": "csr",

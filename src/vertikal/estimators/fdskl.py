@@ -22,6 +22,8 @@ from vertikal.algorithms.kernel_machine.settings import (
     Values,
 )
 from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.data.encoding import EncodingKind
+from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator
@@ -41,6 +43,7 @@ class FederatedKernelEstimator(FederatedEstimator):
     Defaults are those of `FdsklSettings`.
     """
 
+    scale: Scale | EncodingKind | None = None
     kernel: str = "gaussian"
     bandwidth: float | Literal["mean", "median"] = "mean"
     n_components: int = 2048

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms.gram.secgram import Gram, GramSettings, cross_gram, gram_matrix
+from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator
 from vertikal.kernels import dot_product
@@ -70,6 +71,7 @@ class SecureKernelEstimator(FederatedEstimator):
     Defaults are those of `KernelChoice` and `GramSettings`.
     """
 
+    scale: Scale | None = None
     kernel: KernelName = "rbf"
     gamma: float | Literal["median"] = "median"
     degree: int = 3
