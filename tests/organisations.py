@@ -44,7 +44,7 @@ secret_seed = 7
 {top}
 [settings]
 {components}
-scale = "{scale}"
+{scale}
 {settings}
 [parties.lender]
 table = "people"
@@ -70,7 +70,7 @@ DEGRADED = "degraded_predictions = true\n"
 RULE = """
 [[policy.standing]]
 who = ["lender"]
-algorithms = ["fdskl", "avfkam", "admm"]
+algorithms = ["fdskl", "avfkam", "kernel", "admm"]
 disclosures = ["open", "values", "sealed", "rounds", "private"]
 per_day = 100
 """
@@ -145,7 +145,7 @@ def write_job(
     top: str = "",
     bank: str = "",
     rest: str = "",
-    scale: str = "standard",
+    scale: str | None = "standard",
 ) -> None:
     """The lender's job; ``bank`` is what else the bank's part says, ``rest`` what follows it.
 
@@ -155,7 +155,7 @@ def write_job(
         timeout=timeout,
         components="" if directions is None else f"n_components = {directions}",
         settings=settings,
-        scale=scale,
+        scale="" if scale is None else f'scale = "{scale}"',
         top=top,
         bank=bank,
         rest=rest,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
     from vertikal.estimators.avfkam import AVFKAMClassifier
     from vertikal.estimators.fdskl import FDSKLClassifier, FDSKLRegressor
+    from vertikal.estimators.kernel import KernelClassifier, KernelRegressor
     from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
     from vertikal.estimators.secure_kernel import SecureKernelRidge, SecureKernelSVC
 
@@ -37,6 +38,8 @@ __all__ = [
     "FedCFKRecommender",
     "Fourier",
     "Gaussian",
+    "KernelClassifier",
+    "KernelRegressor",
     "Landmarks",
     "Privacy",
     "Sealed",
@@ -58,6 +61,8 @@ _HOMES = {
     "FedCFKRecommender": "estimators.recommender",
     "Fourier": "algorithms.kernel_machine.settings",
     "Gaussian": "algorithms.admm.settings",
+    "KernelClassifier": "estimators.kernel",
+    "KernelRegressor": "estimators.kernel",
     "Landmarks": "algorithms.kernel_machine.settings",
     "Privacy": "algorithms.admm.settings",
     "Sealed": "algorithms.kernel_machine.settings",

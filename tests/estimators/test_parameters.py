@@ -23,6 +23,8 @@ from vertikal import (
     FedCFKRecommender,
     Fourier,
     Gaussian,
+    KernelClassifier,
+    KernelRegressor,
     Privacy,
     SecureKernelRidge,
     SecureKernelSVC,
@@ -33,6 +35,7 @@ from vertikal.algorithms.admm.settings import AdmmSettings
 from vertikal.algorithms.fedcfk.settings import FedcfkSettings, KomdSettings
 from vertikal.algorithms.gram.secgram import GramSettings
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
+from vertikal.algorithms.tuned.settings import KernelSettings
 from vertikal.baselines.pooled import PooledKernelClassifier, PooledSettings
 from vertikal.errors import InputError
 from vertikal.estimators.secure_kernel import KernelChoice
@@ -46,6 +49,8 @@ RECORDS = {
     FDSKLClassifier: (FdsklSettings,),
     FDSKLRegressor: (FdsklSettings,),
     FedCFKRecommender: (FedcfkSettings,),
+    KernelClassifier: (KernelSettings,),
+    KernelRegressor: (KernelSettings,),
     SecureKernelRidge: (GramSettings, KernelChoice),
     SecureKernelSVC: (GramSettings, KernelChoice),
     PooledKernelClassifier: (PooledSettings,),
@@ -109,6 +114,11 @@ def test_every_setting_can_be_given(estimator):
 @pytest.mark.parametrize("estimator", RECORDS)
 def test_an_estimator_has_few_parameters(estimator):
     assert len(parameters(estimator)) <= MOST
+
+
+def test_an_estimator_that_tunes_itself_has_fewer():
+    for estimator in (KernelClassifier, KernelRegressor):
+        assert len(parameters(estimator)) <= 12
 
 
 def test_options_are_parameters_of_their_own():

@@ -113,6 +113,8 @@ SECTIONS = {
     "FDSKLClassifier": ("Parameters",),
     "FDSKLRegressor": ("Parameters",),
     "FedCFKRecommender": ("Recommenders",),
+    "KernelClassifier": ("The kernel machine that tunes itself",),
+    "KernelRegressor": ("The kernel machine that tunes itself",),
     "SecureKernelRidge": ("On the exact kernel matrix",),
     "SecureKernelSVC": ("On the exact kernel matrix",),
 }

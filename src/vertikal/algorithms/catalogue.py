@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ALGORITHMS: dict[str, str] = {
     "fdskl": "vertikal.algorithms.kernel_machine.algorithm:FDSKL",
     "avfkam": "vertikal.algorithms.kernel_machine.algorithm:AVFKAM",
+    "kernel": "vertikal.algorithms.tuned.algorithm:KERNEL",
     "admm": "vertikal.algorithms.admm.algorithm:ADMM",
 }
 """Name in job files → module and name of the `Algorithm`."""

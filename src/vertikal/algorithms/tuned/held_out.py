@@ -1,0 +1,185 @@
+"""Choosing a penalty on rows held out, on the features that are there already.
+
+Held-out rows have no weight in a fit, and a solver has their predictions at hand all the same: so
+a path of penalties takes no pass over phases, and with hidden features opens no more values than
+the solver's own steps. Each fit begins at the last, and a factor of the Gram matrix serves all
+penalties near its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.losses.pointwise import Loss
+from vertikal.party.party import Labels
+from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.lbfgs import (
+    Preconditioner,
+    Solution,
+    Sums,
+    factored,
+    sample_rows,
+    sampled_gram,
+    solve,
+)
+from vertikal.solvers.objective import RowObjective
+
+Array = npt.NDArray[Any]
+
+WORSE = 1.002
+"""Loss of held-out rows relative to the best, beyond which smaller penalties are not tried."""
+LARGER = 3
+"""Penalties above the first that are tried at most."""
+REFACTOR = 30.0
+"""Ratio of penalties beyond which a factor serves no longer."""
+
+
+def parts_of(targets: Array, parts: int, seed: int, *, classes: bool) -> list[Array]:
+    """Cut rows into parts at random; return which rows (rows,) each of them has.
+
+    Each class is spread evenly over the parts.
+    """
+    rows = len(targets)
+    drawn = np.random.default_rng(seed).random(rows)
+    kinds = targets @ np.arange(1, targets.shape[1] + 1) if classes else np.zeros(rows)
+    place = np.empty(rows, np.int64)
+    place[np.lexsort((drawn, kinds))] = np.arange(rows)
+    return [place % parts == part for part in range(parts)]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """One problem apart from its penalty: features, labels, loss, and how to solve it."""
+
+    operator: FeatureOperator
+    labels: Labels
+    loss: Loss
+    constant: Array  # (outputs,)
+    sums: Sums
+    tolerance: float
+    seed: int
+    most_iterations: int = 10_000
+    """Iterations of all fits together."""
+    most_each: int = 200
+    """Iterations of one fit."""
+
+    def objective(self, penalty: float, held: Array | None = None) -> RowObjective:
+        """Return the problem at this penalty, without the rows held out."""
+        weights = self.labels.weights
+        if held is not None:
+            weights = np.where(held, 0.0, weights)
+            if not weights.any():
+                weights = self.labels.weights
+        return RowObjective(self.labels.targets, weights, self.loss, penalty, self.constant)
+
+    def held_out_loss(self, predictions: Array, held: Array) -> float:
+        """Return the mean loss of the rows held out, summed over the outputs."""
+        weights = np.where(held, self.labels.weights, 0.0)
+        if not weights.any():
+            return float(np.inf)
+        values = self.loss.value(predictions, self.labels.targets).sum(axis=1)
+        return float(weights @ values / weights.sum())
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Penalty and what held-out rows say of it."""
+
+    penalty: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The best penalty, its fit without the rows held out last, and all that was tried."""
+
+    penalty: float
+    loss: float
+    fit: Solution
+    tried: tuple[Tried, ...]
+    factor: Factor
+
+
+class Factor:
+    """Preconditioner of one problem, factored again only where penalties have moved far."""
+
+    def __init__(self, fitting: Fitting, held: Array | None) -> None:
+        operator = fitting.operator
+        self._fitting, self._held = fitting, held
+        sample = sample_rows(operator.rows, operator.width, fitting.seed)
+        self._gram = sampled_gram(operator, fitting.objective(1.0, held), sample)
+        self._made: Preconditioner | None = None
+        self._at = 0.0
+
+    def near(self, penalty: float) -> Preconditioner:
+        """Return a preconditioner for about this penalty."""
+        if self._made is None or max(self._at / penalty, penalty / self._at) > REFACTOR:
+            gram = None if self._gram is None else self._gram.copy()
+            # A little below, so that it also serves the smaller penalties that follow.
+            self._at = penalty / 3
+            self._made = factored(gram, self._fitting.objective(self._at, self._held))
+        return self._made
+
+
+def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[Array]) -> Chosen:
+    """Fit along decreasing penalties, each part of ``held`` out once; return the best.
+
+    With one part the path ends where the loss begins to rise. Where the first penalty is the best,
+    larger ones are tried too, while there are iterations left.
+    """
+    factors = [Factor(fitting, out) for out in held]
+    starts: list[Solution | None] = [None for _ in held]
+    tried: list[Tried] = []
+    left = fitting.most_iterations
+    best: tuple[Tried, Solution] | None = None
+
+    def attempt(penalty: float) -> bool:
+        """Fit at this penalty; return True if the loss has not risen."""
+        nonlocal left, best
+        losses = []
+        for number, out in enumerate(held):
+            within = replace(fitting, most_each=max(1, min(left, fitting.most_each)))
+            start = fit(within, penalty, out, factors[number], starts[number])
+            left -= start.iterations
+            starts[number] = start
+            losses.append(fitting.held_out_loss(start.predictions, out))
+        one = Tried(penalty, float(np.mean(losses)))
+        tried.append(one)
+        if best is None or one.loss < best[0].loss:
+            best = one, start
+        return one.loss <= WORSE * best[0].loss
+
+    for penalty in penalties:
+        if (left < 1 and tried) or not attempt(penalty):
+            break
+    assert best is not None
+    ratio = penalties[0] / penalties[1] if len(penalties) > 1 else 1.0
+    for power in range(1, LARGER + 1):
+        if best[0].penalty < max(one.penalty for one in tried) or left < 1 or ratio <= 1:
+            break
+        attempt(penalties[0] * ratio**power)
+    return Chosen(best[0].penalty, best[0].loss, best[1], tuple(tried), factors[-1])
+
+
+def fit(
+    fitting: Fitting,
+    penalty: float,
+    held: Array | None,
+    factor: Factor,
+    start: Solution | None = None,
+) -> Solution:
+    """Fit at one penalty, begun at the solution of another."""
+    return solve(
+        fitting.operator,
+        fitting.objective(penalty, held),
+        sums=fitting.sums,
+        tolerance=fitting.tolerance,
+        max_iterations=fitting.most_each,
+        preconditioner=factor.near(penalty),
+        start=start,
+    )
