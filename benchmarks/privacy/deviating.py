@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.privacy.semi_honest import Hidden, credit, recovered
-from vertikal import FDSKLClassifier, Values
+from vertikal import FDSKLClassifier, Sealed, Values
 from vertikal.algorithms.kernel_machine import fdskl, values
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.phases import direction_block
+from vertikal.algorithms.kernel_machine.sealed import COEFFICIENT_BITS
 from vertikal.algorithms.kernel_machine.settings import MOST_VALUE_BITS, FdsklSettings
 from vertikal.errors import VertikalError
 from vertikal.node.config.party_file import Policy
@@ -55,7 +56,8 @@ def features_in_place_of_values(data: Hidden) -> list[dict[str, float]]:
     bits = 0
     while True:
         with mock.patch.object(fdskl, "solve_exactly", attack), suppress(VertikalError):
-            FDSKLClassifier(data.parties, disclosure="values").fit(data.X, data.y)
+            model = FDSKLClassifier(data.parties, disclosure="values", random_state=len(found) + 1)
+            model.fit(data.X, data.y)
         one = recovered(np.concatenate(opened, axis=1), data)
         each = one["bits per row"] - bits
         bits += each
@@ -85,6 +87,35 @@ def unit_vector_questions() -> dict[str, Any]:
         errors = np.abs(read - truth)
         found[f"{when}: bits of an answer"] = bits
         found[f"{when}: largest error of {DIRECTIONS} cosines"] = float(errors.max())
+    return found
+
+
+def added_to_a_share() -> dict[str, Any]:
+    """Ask for one person where coefficients are shared, with one more at one of them each time.
+
+    What is added is as large as an answer can hold, so that the answer's noise counts least.
+    """
+    data = credit(ROWS, HIDDEN)
+    found: dict[str, Any] = {}
+    for when, bits in (("before", MOST_VALUE_BITS), ("after", Sealed().prediction_bits)):
+        model = FDSKLClassifier(
+            data.parties,
+            disclosure=Sealed(prediction_bits=bits),
+            loss="square",
+            n_components=DIRECTIONS,
+        ).fit(data.X, data.y)
+        person, truth = data.X[:1], _cosines(model.shards_, data.X, data.parties)[0]
+        shard = model.shards_["lender"]
+        largest = 2.0 ** np.floor(np.log2(2 / np.sqrt(shard.training.penalty)))
+        plain = model.decision_function(person)[0]
+        read = np.empty(DIRECTIONS)
+        for direction in range(DIRECTIONS):
+            share = np.array(shard.coefficient_share)
+            share[direction] += np.uint64(largest * 2**COEFFICIENT_BITS)
+            model.shards_["lender"] = replace(shard, coefficient_share=share)
+            read[direction] = (model.decision_function(person)[0] - plain) / largest
+        found[f"{when}: bits of an answer"] = bits
+        found[f"{when}: largest error of {DIRECTIONS} cosines"] = float(np.abs(read - truth).max())
     return found
 
 

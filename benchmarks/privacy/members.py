@@ -94,6 +94,7 @@ def attack_by_deviating(run: Benchmark) -> None:
     found = tell(run, "7 unit vectors", deviating.unit_vector_questions())
     error = found[f"after: largest error of {deviating.DIRECTIONS} cosines"]
     run.target("7 error of a cosine", error, 2.0**-12, at_most=False)
+    tell(run, "7 a share with more, sealed", deviating.added_to_a_share())
     found = tell(run, "8 weighted gradients", deviating.weighted_gradients())
     run.target("8 share of rows read", found["after: rows asked for"], 1 / 6, at_most=True)
     found = tell(run, "9 Sybils", deviating.surrounding_sybils())

@@ -59,7 +59,8 @@ class ModelShard(Protocol):
 LEVELS: Mapping[str, str] = {
     "open": "label parties see the summed features of every training row",
     "values": "nobody sees a feature; the label party sees predictions of the training rows, as "
-    "often and as precisely as the policy allows",
+    "often and as precisely as the policy allows, and one that deviates sees features in their "
+    "place",
     "sealed": "nothing but predictions is opened",
     "rounds": "the label party sees the joint prediction of every training row in every round, "
     "exactly; over the rounds these tell the others' columns",

@@ -61,7 +61,8 @@ def disclosures_of(
         f"and the gradient summed over the rows, once per pass, at most {most.gradients} numbers "
         f"about a direction to {most.gradient_bits} bits each; no phase and no feature. A label "
         "party that does not follow the program can put all weight of a gradient on one row: each "
-        f"gradient is then that row's features, to {most.gradient_bits} bits each"
+        f"gradient is then that row's features, to {most.gradient_bits} bits each; and each number "
+        "about a row can be one of its features"
         if training
         else "the label party learns the predictions of the rows that were asked for, by its own "
         f"coefficients, to {settings.values.prediction_bits} bits; no phase and no feature. A "
