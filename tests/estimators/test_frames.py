@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -19,9 +20,11 @@ from vertikal import (
     Privacy,
     SecureKernelSVC,
 )
+from vertikal.data import cells
 from vertikal.data.preparation import learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.errors import InputError
+from vertikal.estimators import frames
 
 PARTIES = {"bank": ["income", "region"], "shop": ["basket", "card", "flag"]}
 
@@ -145,6 +148,55 @@ def test_missing_cells_of_an_array(missing):
     )
     with pytest.raises(ValueError, match="X has 3 features, but FDSKLClassifier is expecting 4"):
         model.predict(X[:, :3])
+
+
+def not_installed():
+    raise ModuleNotFoundError("pyarrow")
+
+
+def test_numbers_are_prepared_without_arrow_as_with_it(monkeypatch):
+    """Also in frames, and where a cell is missing only when predicting."""
+    draw = np.random.default_rng(8)
+    frame = pd.DataFrame(draw.normal(size=(80, 4)), columns=list("abcd"))
+    frame["e"] = 2.5
+    frame["f"] = pd.array(draw.integers(0, 9, 80), "Int64")
+    y = np.arange(80) % 2
+    frame.loc[3:9, "b"] = np.nan
+    frame.loc[5, "f"] = pd.NA
+    new = frame.assign(a=np.nan)
+    parties = {"bank": ["a", "b", "e"], "shop": ["c", "d", "f"]}
+    settings = {"n_components": 16, "random_state": 0, "missing": "indicator"}
+    arrowed = FDSKLClassifier({**parties, "phone": ["word"]}, **settings)
+    words = {"word": ["x", "y"] * 40}
+    with pytest.warns(UserWarning, match="'e' was dropped: it is the same number"):
+        arrowed.fit(frame.assign(**words), y)
+    for module in (frames, cells):
+        monkeypatch.setattr(module, "arrow", not_installed)
+    model = FDSKLClassifier(parties, **settings)
+    for container in (frame, pl.DataFrame(frame.astype(float).to_dict("list"))):
+        with pytest.warns(UserWarning, match="'e' was dropped: it is the same number"):
+            model.fit(container, y)
+        for party in parties:
+            ours, theirs = model.preparations_[party], arrowed.preparations_[party]
+            assert ours.titles == theirs.titles
+            assert ours.remarks == theirs.remarks
+            np.testing.assert_allclose(
+                [plan.mean for plan in ours.columns], [plan.mean for plan in theirs.columns]
+            )
+        assert np.isfinite(model.decision_function(new if container is frame else container)).all()
+    with pytest.raises(InputError, match="column 'c' of party 'shop' must hold finite numbers"):
+        model.predict(frame.assign(c=np.inf))
+    with pytest.raises(ModuleNotFoundError):
+        arrowed.fit(frame.assign(**words), y)
+
+
+def test_sparse_rows_are_predicted_by_a_model_of_dense_ones():
+    X = np.random.default_rng(9).normal(size=(60, 4)).round(0)
+    model = FDSKLClassifier(2, missing="mean", n_components=16, random_state=0)
+    model.fit(X, np.arange(60) % 2)
+    np.testing.assert_allclose(
+        model.decision_function(sparse.csr_array(X)), model.decision_function(X), atol=1e-9
+    )
 
 
 def test_mixed_cells_of_one_column_are_categories(rows):

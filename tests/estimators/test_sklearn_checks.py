@@ -28,6 +28,7 @@ QUICK = Stochastic(n_steps=200, batch_size=32, block_size=32)
 CHECKED = [
     FDSKLClassifier(n_components=256, bandwidth="median"),
     FDSKLClassifier(n_components=256, solver=QUICK),
+    FDSKLClassifier(n_components=256, missing="indicator", scale="smooth"),
     FDSKLRegressor(n_components=256, bandwidth="median"),
     AVFKAMClassifier(n_components=256, bandwidth="median"),
     AVFKAMClassifier(n_components=256, solver=QUICK),

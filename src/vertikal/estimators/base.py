@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -30,6 +30,7 @@ from vertikal.estimators.columns import assign_columns, choose_label_parties, cu
 from vertikal.estimators.frames import (
     Missing,
     PreparedTables,
+    are_numbers,
     has_words,
     is_frame,
     learn_tables,
@@ -45,6 +46,9 @@ from vertikal.secure.keys.prg import derive_key, fresh_key
 Array = npt.NDArray[Any]
 Record = TypeVar("Record", bound=Parameters)
 
+ALL_CONSTANT = "columns: one at least must vary, got constants only, which tell a kernel nothing"
+CELLS: Mapping[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": False}
+"""Checks of cells by scikit-learn; those for NaN and infinity are here, and name columns."""
 MOST_REMARKS = 5
 """Columns that a warning names."""
 
@@ -161,9 +165,7 @@ class FederatedEstimator(BaseEstimator):
             for party, numbers in assigned.items()
         }
         if not any(kept.values()):
-            raise InputError(
-                "columns: one at least must vary, got constants only, which add nothing to a kernel"
-            )
+            raise InputError(ALL_CONSTANT)
         tables = cut(X, assigned, self._names())
         remarks = [
             f"{tables[party].title(place)} is constant"
@@ -251,19 +253,11 @@ class FederatedEstimator(BaseEstimator):
             if has_words(X) or (missing != "refuse" and not sparse.issparse(X)):
                 return self._prepare(X, y)
         elif self.preparations_:
-            if not is_frame(X):
-                X = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=self)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            X = self._replayable(X)
             return replay_tables(X, self._assigned(), self._names(), self.preparations_)
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": (np.float64, np.float32),
-            "ensure_all_finite": False,
-            "reset": reset,
-        }
+        options: dict[str, Any] = {**CELLS, "accept_sparse": "csr", "reset": reset}
         if reset:
-            options["ensure_min_samples"] = 2
-            options["y_numeric"] = self._regression
+            options |= {"ensure_min_samples": 2, "y_numeric": self._regression}
         try:
             return (
                 validate_data(self, X, y, **options) if reset else validate_data(self, X, **options)
@@ -279,16 +273,25 @@ class FederatedEstimator(BaseEstimator):
                 refuse_text(raw, {"(none)": spare}, names)
             raise
 
+    def _replayable(self, X: Any) -> Any:
+        """Check rows to be prepared as the training rows were: an array of numbers, or a frame."""
+        X = X.toarray() if sparse.issparse(X) else X
+        if is_frame(X) and (has_words(X) or not are_numbers(self.preparations_)):
+            return validate_data(self, X, reset=False, skip_check_array=True)
+        return validate_data(self, X, reset=False, **CELLS)
+
     def _prepare(self, X: Any, y: Any) -> tuple[PreparedTables, Array]:
         """Learn each party's preparation of its columns, as services do."""
-        if not is_frame(X):
-            X = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=self)
-        if len(X) < 2:
-            raise InputError(f"rows must be at least 2, got {len(X)} sample(s)")
-        validate_data(self, X, y, skip_check_array=True)
-        _, y = check_X_y(np.zeros((len(X), 1)), y, y_numeric=self._regression, estimator=self)
+        checks: dict[str, Any] = {"ensure_min_samples": 2, "y_numeric": self._regression}
+        if has_words(X):
+            validate_data(self, X, y, skip_check_array=True)
+            _, y = check_X_y(np.zeros((len(X), 1)), y, estimator=self, **checks)
+        else:
+            X, y = validate_data(self, X, y, **CELLS, **checks)
         assigned, names = self._assigned(), self._names()
         self.preparations_, tables = learn_tables(X, assigned, names, self.missing)
+        if not any(table.width for table in tables.tables.values()):
+            raise InputError(ALL_CONSTANT)
         self._warn_of_columns(
             [
                 f"party {party!r}: {remark}"
