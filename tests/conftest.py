@@ -6,6 +6,9 @@ import gc
 
 from hypothesis import HealthCheck, settings
 
+# Before any test loads gRPC, which would then also speak TLS 1.2, and be refused.
+import vertikal.mesh.network_links  # noqa: F401
+
 # Threads and key agreements take the time they take on a busy machine; a property is about results.
 settings.register_profile(
     "vertikal",

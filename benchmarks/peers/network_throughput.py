@@ -18,12 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
+from vertikal.mesh.network import NetworkMesh
+from vertikal.mesh.network_links import OPTIONS
+
+# isort: split
+# After these, which tell gRPC to speak TLS 1.3 only.
 import grpc
 import numpy as np
 
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal.mesh.network import NetworkMesh
-from vertikal.mesh.network_links import OPTIONS
 from vertikal.mesh.packets.envelope import CHUNK
 from vertikal.secure.keys.credentials import Credentials
 from vertikal.secure.keys.identity import Identity

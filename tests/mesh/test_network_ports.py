@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import select
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 
@@ -18,6 +21,7 @@ from vertikal.mesh import network_links
 from vertikal.mesh.network_links import CONNECTIONS, HANDSHAKE, Dialler, Listener
 
 SECONDS = 20.0
+SUITES = "GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384"
 
 
 @pytest.fixture
@@ -158,3 +162,19 @@ def test_a_connection_without_a_handshake_ends(monkeypatch, files):
     with listening(monkeypatch, 0.5) as port, idle(port, 5) as connections:
         until(lambda: len(hung_up(connections)) == 5, "all are closed")
         assert shown(port, files, ssl.TLSVersion.TLSv1_3) != b""
+
+
+@pytest.mark.parametrize(("environment", "refused"), [({}, True), ({SUITES[0]: SUITES[1]}, False)])
+def test_a_process_that_has_loaded_grpc_before_is_refused(environment, refused):
+    """There gRPC would speak TLS 1.2 too, unless the environment said better."""
+    script = "import grpc; from vertikal.mesh.network_links import check_tls; check_tls()"
+    inherited = {name: text for name, text in os.environ.items() if name != SUITES[0]}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("gRPC was loaded before vertikal.mesh.network" in done.stderr) is refused
+    assert (done.returncode == 0) is not refused

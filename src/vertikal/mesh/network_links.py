@@ -8,6 +8,7 @@ refused with an error that the dialling party raises as its own.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import traceback
@@ -28,8 +29,11 @@ from vertikal.records import msgpack_reader
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # gRPC has no setting for the lowest version of TLS. These suites are those of TLS 1.2 and need an
-# RSA key, which no party has, so that TLS 1.3, whose suites are fixed, is all that is left.
-os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
+# RSA key, which no party has, so that TLS 1.3, whose suites are fixed, is all that is left. gRPC
+# reads them once, when it is loaded.
+_SUITES = ("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384")
+_too_late = "grpc" in sys.modules and os.environ.get(_SUITES[0]) != _SUITES[1]
+os.environ[_SUITES[0]] = _SUITES[1]
 
 try:
     import grpc
@@ -228,12 +232,23 @@ def _show_defect() -> None:
         traceback.print_exc()
 
 
+def check_tls() -> None:
+    """Refuse to go on where gRPC would also speak an older TLS than 1.3."""
+    if _too_late:
+        raise InputError(
+            "links need TLS 1.3, but gRPC was loaded before vertikal.mesh.network and accepts TLS "
+            f"1.2 in this process; import that first, or set {'='.join(_SUITES)} in the environment"
+        )
+
+
 class Listener:
     """The listening end, which accepts links."""
 
     def __init__(
         self, mesh: LinkedMesh, address: str, security: NetworkSecurity, *, plaintext: bool
     ) -> None:
+        if not plaintext:
+            check_tls()
         self._mesh = mesh
         self._security = security
         self._plaintext = plaintext
@@ -366,6 +381,8 @@ class Dialler:
         *,
         plaintext: bool,
     ) -> None:
+        if not plaintext:
+            check_tls()
         self._mesh = mesh
         self._peer = peer
         self._address = address
