@@ -29,7 +29,7 @@ import numpy.typing as npt
 from benchmarks.accuracy.ordinary_tables import TABLES, Absent, OrdinaryTable, load
 from benchmarks.accuracy.rivals import SVC_ROWS, Learner, installed_rivals, quality
 from benchmarks.harness import RESULTS, Benchmark
-from vertikal import FDSKLClassifier, FDSKLRegressor
+from vertikal import KernelClassifier, KernelRegressor
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import bytes_text, seconds_text
 
@@ -47,7 +47,7 @@ TUNED_GAP = -0.003
 
 
 def federated(level: str) -> Learner:
-    """A kernel machine of three parties at this level."""
+    """The kernel machine that tunes itself, by three parties at this level."""
 
     def learn(
         table: OrdinaryTable, train: Array, test: Array, seed: int
@@ -71,8 +71,8 @@ def federated(level: str) -> Learner:
 def _estimator(
     table: OrdinaryTable, parties: Mapping[str, Sequence[str]], level: str, seed: int
 ) -> Any:
-    kind = FDSKLRegressor if table.regression else FDSKLClassifier
-    return kind(parties, scale="smooth", missing="indicator", disclosure=level, random_state=seed)
+    kind = KernelRegressor if table.regression else KernelClassifier
+    return kind(parties, disclosure=level, random_state=seed)
 
 
 class Kept:
