@@ -14,7 +14,7 @@ import numpy as np
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.kernel_machine import fdskl
 from vertikal.compute.threads import one_blas_thread
-from vertikal.data.labels import read_targets
+from vertikal.data.labels import read_labels
 from vertikal.data.preparation import learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
@@ -57,9 +57,10 @@ def main(root: Path, name: str) -> float:
         rows = align(aligned, source.ids()).rows
         _, prepared = learn_preparation(source, file.tables["people"].features, rows=rows)
         labels = None
-        if job.parties[name].label:
-            targets = read_targets(source, "default", rows, regression=False)
-            labels = Labels(targets, np.ones(len(rows)))
+        plan = job.label_plan(name)
+        if plan is not None:
+            found = read_labels(source, plan, rows)
+            labels = Labels(found.targets, found.weights)
         party = Party(
             mesh, prepared.table, labels=labels, settings_digest=digest(settings), **options
         )

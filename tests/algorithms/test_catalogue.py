@@ -101,7 +101,7 @@ def test_a_new_algorithm_trains_and_predicts_from_files(toy, tmp_path):
         ["run", str(tmp_path / "job.toml"), "--mesh", "local", "--out", str(tmp_path / "out")],
     )
     assert done.exit_code == 0, done.output
-    found = np.loadtxt(tmp_path / "out" / "predictions.csv", skiprows=1)
+    found = np.loadtxt(tmp_path / "out" / "predictions.csv", delimiter=",", skiprows=1, usecols=0)
     np.testing.assert_allclose(found, X @ (0.5 * X.T @ y / 40), atol=1e-4)
 
 

@@ -81,7 +81,9 @@ def test_a_job_by_command(folder):
         arguments = ("predict", "credit", "--ids", str(ids), "--column", "customer")
         out = folder / "scores.csv"
         assert "1 ok, 1 unknown" in vertikal(folder, "lender", *arguments, "-o", str(out))
-        assert out.read_text().startswith("id,status,value,unknown_at,probability\n1001,ok,")
+        assert out.read_text().startswith(
+            "id,status,value,unknown_at,probability_1,predicted\n1001,ok,"
+        )
         wrong = vertikal(folder, "lender", *arguments, "-o", "scores.txt", code=1)
         assert "--out must be a file that ends in .parquet or .csv" in wrong
         wrong = ("predict", "credit", "--ids", str(ids), "--column", "x", "-o", str(out))

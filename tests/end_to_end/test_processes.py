@@ -144,7 +144,9 @@ def test_the_same_shards_on_every_mesh_bit_for_bit(folder, masking):
     assert found["local"] == found["network"] == found["mpi"]
     predicted = {mesh: (folder / mesh / "predictions.csv").read_bytes() for mesh in found}
     assert predicted["local"] == predicted["network"] == predicted["mpi"]
-    values = np.loadtxt(folder / "network" / "predictions.csv", skiprows=1)
+    values = np.loadtxt(
+        folder / "network" / "predictions.csv", delimiter=",", skiprows=1, usecols=0
+    )
     y = np.loadtxt(folder / "bank.csv", delimiter=",", skiprows=1)[:, -1]
     assert np.mean((values > 0) == y) > 0.9
 

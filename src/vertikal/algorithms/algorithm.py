@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vertikal.secure.hidden.roles import Roles
 
 FROM_THE_JOB = ("parties", "label_parties", "outputs")
-"""Settings that follow from the job's parties and cannot be written under ``[settings]``."""
+"""Settings that follow from the job's parties and classes; ``[settings]`` cannot have them."""
 
 
 class JobSettings(Parameters, frozen=True, kw_only=True):
@@ -166,12 +166,13 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         written: Mapping[str, Any],
         parties: tuple[str, ...],
         label_parties: tuple[str, ...],
+        outputs: int = 1,
     ) -> SettingsT:
         """Return the settings of a job as its file has them; InputError names one that is wrong."""
         for name in FROM_THE_JOB:
             if name in written:
                 raise InputError.of("settings", f"without {name!r}: it follows from the job", name)
-        drawn = {"parties": parties, "label_parties": label_parties}
+        drawn = {"parties": parties, "label_parties": label_parties, "outputs": outputs}
         return build(self.settings_type, {**written, **drawn}, "settings", FROM_THE_JOB)
 
     @abstractmethod
@@ -205,6 +206,18 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     @abstractmethod
     def predicts_log_odds(self, settings: SettingsT) -> bool:
         """Return True if predictions are log-odds, so that probabilities follow from them."""
+
+    def probabilities(
+        self, settings: SettingsT, f: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64] | None:
+        """Return the probability of +1 for each prediction; None if it cannot be told."""
+        from scipy.special import expit
+
+        return expit(f) if self.predicts_log_odds(settings) else None
+
+    def threshold(self, shard: ShardT) -> float:
+        """Return the f above which a row is of the positive one of two classes."""
+        return 0.0
 
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         """Return True if the others may finish without a label party that vanishes.

@@ -48,12 +48,14 @@ def predict(
     if not out.parent.is_dir():
         # Before anything is asked for: rows of the day would be spent for nothing.
         raise InputError.of("--out", "in a folder that exists", out.parent.name)
+    from vertikal.node.models.score_reading import flat
+
     wanted = read_ids(ids, column)
     degraded = None if unknown is None else unknown == "degraded"
     rows: list[dict[str, Any]] = []
     try:
         for start in range(0, len(wanted), _BATCH):
-            rows += ask_service(
+            answer = ask_service(
                 party,
                 "predict",
                 name=model,
@@ -61,6 +63,7 @@ def predict(
                 degraded=degraded,
                 version=version,
             )
+            rows += map(flat, answer)
     except BaseException:
         # Also of an interruption: the rows of the day that these took are spent.
         if rows:

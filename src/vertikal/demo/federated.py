@@ -104,7 +104,7 @@ def train(
             mesh,
             kept[data.label_party].shard,
             {party: one.account for party, one in kept.items() if one.account},
-            np.loadtxt(out / PREDICTIONS, skiprows=1),
+            np.loadtxt(out / PREDICTIONS, delimiter=",", skiprows=1, usecols=0),
         )
 
 

@@ -165,3 +165,59 @@ def test_seeds_are_numbers_from_0_on(folder, algorithm, seed, got):
     text = GOOD.replace("n_components = 32", f"seed = {seed}")
     with pytest.raises(InputError, match=rf"^seed must be a whole number from 0 on, got {got}$"):
         load(folder, f'algorithm = "{algorithm}"\n' + text)
+
+
+LABELLED = """
+algorithm = "fdskl"
+[settings]
+{settings}
+[parties.lender]
+table = "a"
+label = "y"
+{lender}
+[parties.bank]
+table = "b"
+{bank}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lender", "bank", "settings", "said"),
+    [
+        ("classes = ['a']", "", "", r"classes must be two at least, each once, got \['a'\]"),
+        ("classes = [1, 1.0]", "", "", "classes must be two at least, each once"),
+        ("classes = ['a', 'b']\npositive = 'c'", "", "", "positive must be one of two classes"),
+        ("classes = [1, 2, 3]\npositive = 2", "", "", "positive must be one of two classes"),
+        ("classes = [1, 2]\nclass_weight = { '3' = 1 }", "", "", "class_weight must be of the cla"),
+        ("class_weight = 'even'", "", "", "class_weight must be a table of keys and values, 'b"),
+        ("class_weight = { a = -1 }", "", "", "class_weight must be"),
+        ("", "classes = ['a', 'b']", "", "classes of bank must be left out: lender says it for"),
+        ("", "weight = 'w'", "", "weight of bank must be named by all label parties, or by nobody"),
+        ("weight = 'w'", "label = 'y'", "", "weight of bank must be named by all label parties"),
+        ("positive = 1", "", "regression = true\nloss = 'square'", "positive must be left out in"),
+    ],
+)
+def test_classes_and_weights_that_contradict_one_another(tmp_path, lender, bank, settings, said):
+    path = tmp_path / "job.toml"
+    path.write_text(LABELLED.format(lender=lender, bank=bank, settings=settings))
+    with pytest.raises(InputError, match=said):
+        Job.load(path)
+
+
+def test_the_classes_of_a_job_are_part_of_what_all_share(tmp_path):
+    path = tmp_path / "job.toml"
+    digests = set()
+    for lender in (
+        "",
+        "classes = [1, 2]",
+        "classes = [1, 2]\npositive = 1",
+        "classes = [1, 2, 3]",
+        "classes = [1, 2, 3]\nclass_weight = 'balanced'",
+    ):
+        path.write_text(LABELLED.format(lender=lender, bank="", settings=""))
+        job = Job.load(path)
+        digests.add(job.digest)
+        assert job.algorithm_settings().outputs == (3 if "3" in lender else 1)
+    assert len(digests) == 5
+    assert job.label_plan("lender").classes == ("1", "2", "3")
+    assert job.label_plan("bank") is None

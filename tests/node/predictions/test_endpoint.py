@@ -25,7 +25,7 @@ from vertikal.node.predictions.endpoint import (
 from vertikal.node.predictions.openapi import description
 
 TOKEN = "0123456789abcdef-token"
-SCORE = {"id": "7", "status": "ok", "value": 0.5, "unknown_at": "", "probability": 0.6}
+SCORE = {"id": "7", "status": "ok", "value": 0.5, "unknown_at": "", "probability": {"yes": 0.6}}
 
 
 def scores(model, ids, degraded, version):

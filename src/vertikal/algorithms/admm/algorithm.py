@@ -13,6 +13,7 @@ from vertikal.algorithms.admm.shard import AdmmShard
 from vertikal.algorithms.admm.sharing import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
 from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues
 from vertikal.data.tables import Table
+from vertikal.losses.pointwise import LOSSES
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
@@ -85,6 +86,9 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
 
     def predicts_log_odds(self, settings: AdmmSettings) -> bool:
         return settings.loss == "logistic" and not settings.regression
+
+    def probabilities(self, settings: AdmmSettings, f: Array) -> Array | None:
+        return None if settings.regression else LOSSES[settings.loss].probability(f)
 
 
 ADMM = Admm()

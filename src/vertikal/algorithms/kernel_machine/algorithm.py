@@ -40,6 +40,7 @@ from vertikal.algorithms.kernel_machine.values import (
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import PAIRS
+from vertikal.losses.pointwise import LOSSES
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
@@ -90,7 +91,9 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             level=settings.level,
             components=settings.n_components,
             opened=_opened(settings),
-            prediction_bits=settings.hidden.prediction_bits if settings.hides else 0,
+            prediction_bits=settings.outputs * settings.hidden.prediction_bits
+            if settings.hides
+            else 0,
             experiments=("shared directions are for experiments only",)
             if settings.shares_directions
             else (),
@@ -119,8 +122,9 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def prediction_shows(self, settings: SettingsT) -> str:
         if settings.hides:
+            each = f" for each of {settings.outputs} classes" if settings.outputs > 1 else ""
             return (
-                f"{settings.label_parties[0]} gets f of these rows to "
+                f"{settings.label_parties[0]} gets f of these rows{each} to "
                 f"{settings.hidden.prediction_bits} bits, and nothing else of them; if it "
                 "deviates, another combination of a row's features of as many bits"
             )
@@ -183,6 +187,9 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         moments = [replace(moment, seconds=0.0) for moment in shard.training.moments]
         return replace(shard, training=replace(shard.training, moments=moments))
 
+    def threshold(self, shard: Shard) -> float:
+        return shard.threshold
+
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         return settings.asynchronous and settings.stochastic.allow_missing
 
@@ -243,6 +250,9 @@ class Fdskl(KernelMachine[FdsklSettings]):
 
     def predicts_log_odds(self, settings: FdsklSettings) -> bool:
         return settings.loss == "logistic" and not settings.regression
+
+    def probabilities(self, settings: FdsklSettings, f: Array) -> Array | None:
+        return None if settings.regression else LOSSES[settings.loss].probability(f)
 
 
 class Avfkam(KernelMachine[AvfkamSettings]):

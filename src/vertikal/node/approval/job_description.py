@@ -11,6 +11,7 @@ from vertikal.errors import InputError
 from vertikal.node.approval.disclosure_limit import steps
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
+from vertikal.node.config.job_file import Job
 from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
@@ -38,6 +39,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
         "labels. Settings: "
         + (", ".join(_setting(*entry) for entry in job.settings.items()) or "all defaults"),
+        *_label_lines(job),
     ]
     if job.secret_seed is not None:
         lines.append("  secret_seed is set: whoever reads the job can draw everybody's directions")
@@ -64,6 +66,21 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         lines += ["", f"Note: {record.note}"]
     # Line by line, so that the text of another party cannot begin a line of its own.
     return "\n".join(printable(line) for line in lines)
+
+
+def _label_lines(job: Job) -> list[str]:
+    """Say which classes there are and how they weigh, as far as the job says it."""
+    part = job.parties[job.leader]
+    told = []
+    if job.classes:
+        told.append(f"classes {', '.join(job.classes)}")
+    if part.positive is not None:
+        told.append(f"the positive class is {part.positive}")
+    if part.class_weight is not None:
+        told.append(_setting("class_weight", part.class_weight))
+    if part.weight is not None:
+        told.append(f"{job.leader} gives each row a weight")
+    return [f"  Labels: {'; '.join(told)}"] if told else []
 
 
 def _keys(home: PartyHome, record: JobRecord) -> str:
@@ -163,6 +180,8 @@ def _columns(home: PartyHome, record: JobRecord) -> list[str]:
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
     if part.label:
         lines.append(f"  {part.label} as the label")
+    if part.weight:
+        lines.append(f"  {part.weight} as the weight of each row")
     lines += [f"  against your policy: {reason}" for reason in _objections(home, record)]
     return lines
 

@@ -35,11 +35,15 @@ def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
     if proposal.job.parties[home.me].table is None:
         return TableSummary(0, "", ())
     from vertikal.data.ids import normalise
+    from vertikal.data.labels import read_labels
 
     columns = offered(home.file, proposal)[1]
     source = open_table(home, proposal)
     ids: list[Any] = []
     digest = table_digest(home, proposal, source, ids)
+    plan = proposal.job.label_plan(home.me)
+    if plan is not None:
+        read_labels(source, plan)
     return TableSummary(len(normalise(home.me, ids)), digest, columns)
 
 
@@ -60,5 +64,5 @@ def table_digest(
 ) -> str:
     """Compute the digest of the ids and columns that a job uses here; fills ``ids`` on the way."""
     columns = offered(home.file, proposal)[1]
-    label = proposal.job.parties[home.me].label
-    return source.digest([*columns, *([label] if label else [])], ids)
+    plan = proposal.job.label_plan(home.me)
+    return source.digest([*columns, *(plan.columns if plan else ())], ids)

@@ -43,6 +43,10 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
         raise InputError(
             f"{file.name} offers no column {part.label[:60]!r} of table {part.table!r} as labels"
         )
+    if part.weight is not None and part.weight not in offer.weights:
+        raise InputError(
+            f"{file.name} offers no column {part.weight[:60]!r} of table {part.table!r} as weights"
+        )
     columns = offer.features if part.columns is None else part.columns
     for column in columns:
         if column not in offer.features:

@@ -8,6 +8,7 @@
     [parties.lender]                 # the order of the parties is the order of the ranks
     table = "lender.csv"
     label = "default"                # a label party names its column of labels
+    positive = "yes"                 # the class whose probability is predicted
     [parties.bank]
     table = "bank.csv"
     columns = ["balance"]            # all that are offered, if left out
@@ -31,22 +32,31 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from vertikal.algorithms.catalogue import algorithm_named
+from vertikal.data.labels import LabelPlan, class_name
 from vertikal.errors import InputError
 from vertikal.node.config.federation_file import read_toml
-from vertikal.parameters import Parameters, build
+from vertikal.parameters import LARGEST, Parameters, build
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9, description="a positive number of seconds")]
+ClassName = str | int | float
+Factor = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
 
 
 class Part(Parameters, frozen=True):
     """One party's part in a job: a table, the column of labels if any, and features of it.
 
-    A dealer without data brings a number of rows only, and between services nothing at all.
+    The first label party says for all label parties which classes there are: more than two must be
+    listed, since the other parties have to know how many functions are learned. A dealer without
+    data brings a number of rows only, and between services nothing at all.
     """
 
     table: str | None = None
     label: str | None = None
+    classes: tuple[ClassName, ...] | None = None
+    positive: ClassName | None = None
+    weight: str | None = None
+    class_weight: Literal["balanced"] | dict[str, Factor] | None = None
     columns: tuple[str, ...] | None = None
     test: str | None = None
     rows: Annotated[int, msgspec.Meta(ge=2)] | None = None
@@ -102,9 +112,39 @@ class Job(Parameters, frozen=True):
         given = [name for name, part in self.parties.items() if part.test is not None]
         if given and len(given) < len(self.parties):
             raise InputError.of("test", "named by all parties or by none", f"only by {given}")
+        self._check_labels()
         dealer = self.dealer
         for name, part in self.parties.items():
             self._check_part(name, part, dealer)
+
+    def _check_labels(self) -> None:
+        """Refuse classes and weights that contradict one another, whatever the tables hold."""
+        for name, part in self.parties.items():
+            for key in ("classes", "positive", "class_weight"):
+                if name != self.leader and getattr(part, key) is not None:
+                    raise InputError.of(
+                        f"{key} of {name}", f"left out: {self.leader} says it for all", name
+                    )
+            weighs, labels = part.weight is not None, part.label is not None
+            if weighs != (labels and self.parties[self.leader].weight is not None):
+                raise InputError.of(
+                    f"weight of {name}", "named by all label parties, or by nobody", part.weight
+                )
+        part = self.parties[self.leader]
+        names = self.classes
+        if part.classes is not None and (len(names) < 2 or len(set(names)) < len(names)):
+            raise InputError.of("classes", "two at least, each once", list(names))
+        positive = None if part.positive is None else class_name(part.positive)
+        if positive and names and (len(names) > 2 or positive not in names):
+            raise InputError.of("positive", f"one of two classes {list(names)}", part.positive)
+        if isinstance(part.class_weight, dict) and names:
+            strange = [name for name in part.class_weight if name not in names]
+            if strange:
+                raise InputError.of("class_weight", f"of the classes {list(names)}", strange[0])
+        if self.algorithm_settings().regression:
+            for key in ("classes", "positive", "class_weight"):
+                if getattr(part, key) is not None:
+                    raise InputError.of(key, "left out in a regression", getattr(part, key))
 
     def _check_part(self, name: str, part: Part, dealer: str | None) -> None:
         """Refuse a part that is neither a table nor that of a dealer without data."""
@@ -164,11 +204,32 @@ class Job(Parameters, frozen=True):
     def digest(self) -> str:
         """Digest of all that the parties must share; the names of files are left out."""
         bare = {
-            name: Part(None, part.label, test=None if part.test is None else "", rows=part.rows)
+            name: msgspec.structs.replace(
+                part, table=None, columns=None, test=None if part.test is None else ""
+            )
             for name, part in self.parties.items()
         }
         shared = msgspec.structs.replace(self, parties=bare)
         return hashlib.sha256(msgspec.json.encode(shared, order="sorted")).hexdigest()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, if the job lists them."""
+        return tuple(class_name(one) for one in self.parties[self.leader].classes or ())
+
+    def label_plan(self, name: str) -> LabelPlan | None:
+        """The way in which a label party reads its labels; None at any other party."""
+        part, lead = self.parties[name], self.parties[self.leader]
+        if part.label is None:
+            return None
+        return LabelPlan(
+            part.label,
+            self.algorithm_settings().regression,
+            self.classes,
+            None if lead.positive is None else class_name(lead.positive),
+            part.weight,
+            lead.class_weight,
+        )
 
     @property
     def leader(self) -> str:
@@ -183,7 +244,8 @@ class Job(Parameters, frozen=True):
     def algorithm_settings(self) -> Any:
         """Read and check the settings of the job's algorithm."""
         algorithm = algorithm_named(self.algorithm)
-        return algorithm.read_settings(self.settings, self.names, self.label_parties)
+        outputs = len(self.classes) if len(self.classes) > 2 else 1
+        return algorithm.read_settings(self.settings, self.names, self.label_parties, outputs)
 
     def secret(self, name: str) -> bytes:
         """A party's own 32 bytes: from the operating system, or from ``secret_seed``."""

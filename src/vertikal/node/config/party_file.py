@@ -43,12 +43,13 @@ UNQUESTIONED_IDS = 10_000
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One table, with the columns that jobs may use as features and as labels."""
+    """One table, with the columns that jobs may use as features, labels and weights of rows."""
 
     source: str
     id: str
     features: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
     query: str | None = None
     """The SQL query, where ``source`` is a database."""
     missing: str = "refuse"
@@ -177,10 +178,11 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def _check_offer(name: str, offer: Offer) -> None:
-    columns = (offer.id, *offer.features, *offer.labels)
+    columns = (offer.id, *offer.features, *offer.labels, *offer.weights)
     if len(set(columns)) != len(columns):
         raise InputError(
-            f"party file: table {name!r} must name each column once, as id, feature or label"
+            f"party file: table {name!r} must name each column once, as id, feature, label or "
+            "weight"
         )
     if not offer.features and not offer.labels:
         raise InputError(f"party file: table {name!r} must offer one column at least, got none")

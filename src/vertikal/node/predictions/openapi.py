@@ -53,10 +53,17 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     status: Literal["ok", "degraded", "unknown"]
-    value: Annotated[float | None, _text("The model's output f.")]
+    value: Annotated[
+        float | dict[str, float | None] | None,
+        _text("The model's output f; one for each class if there are more than two."),
+    ]
     unknown_at: Annotated[str, _text("Parties that lack the id.")]
     probability: Annotated[
-        float | msgspec.UnsetType | None, _text("Probability of the second class.")
+        dict[str, float | None] | msgspec.UnsetType,
+        _text("Probability by class: of two classes that of the positive one."),
+    ] = msgspec.UNSET
+    predicted: Annotated[
+        str | msgspec.UnsetType | None, _text("Name of the class; left out in a regression.")
     ] = msgspec.UNSET
 
 

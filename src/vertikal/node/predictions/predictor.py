@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.links.gossip import Gossip
@@ -69,8 +68,7 @@ class Predictor:
             request=scores.request,
         )
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
-        algorithm = algorithm_named(job.algorithm)
-        return scores.rows(algorithm.predicts_log_odds(job.algorithm_settings()))
+        return scores.rows()
 
     def serve(self, sender: str, digest: str, session: str) -> None:
         """Take part in a session that the leader of a job opens, if the job is done here."""

@@ -33,6 +33,7 @@ from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import check_policy
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
+from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.model_cache import Model, ModelCache
@@ -95,27 +96,28 @@ class Scores:
     """The score of each id that was asked for."""
 
     ids: tuple[str, ...]
-    values: Any  # (ids,) f; nan where it was not scored
+    values: Any  # (ids, outputs) f; nan where it was not scored
     unknown: tuple[tuple[str, ...], ...]
     """By id: the parties that do not know it. With a value, the score is degraded."""
     request: str = ""
     """Digest of the request, the same in the audit logs of all that were told its ids."""
 
-    def rows(self, log_odds: bool) -> list[dict[str, Any]]:
-        """Make one record per id, for a file or an answer; log-odds also give a probability."""
+    reading: ScoreReading | None = None
+    """The names of the model's classes; None where nothing was asked for."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Make one record per id, for a file or an answer."""
+        if self.reading is None:
+            return []
         rows = []
-        for one, value, unknown in zip(self.ids, self.values, self.unknown, strict=True):
-            scored = bool(np.isfinite(value))
+        for one, f, unknown, record in zip(
+            self.ids, self.values, self.unknown, self.reading.records(self.values), strict=True
+        ):
+            scored = bool(np.isfinite(f).all())
             status = "ok" if scored and not unknown else "degraded" if scored else "unknown"
-            row: dict[str, Any] = {
-                "id": one,
-                "status": status,
-                "value": float(value) if scored else None,
-                "unknown_at": ", ".join(unknown),
-            }
-            if log_odds:
-                row["probability"] = float(1 / (1 + np.exp(-value))) if scored else None
-            rows.append(row)
+            value = record.pop("value")
+            told = {"id": one, "status": status, "value": value, "unknown_at": ", ".join(unknown)}
+            rows.append(told | record)
         return rows
 
 
@@ -216,7 +218,7 @@ class Session:
         self._model = self._cache.model(self._model.record)
         self._send_request(_Request(len(ids), ids, degraded))
         if not ids:
-            return Scores((), np.zeros(0), ())
+            return Scores((), np.zeros((0, 1)), ())
         request = self._digest(ids, degraded)
         self._rows = self._cache.rows(self._model)
         known = {party.name: self._rows.known(ids)}
@@ -230,7 +232,8 @@ class Session:
             chosen = np.ones(len(ids), bool) if degraded else everywhere
         self._send_chosen(chosen)
         self._compare(request, chosen)
-        values = np.full(len(ids), np.nan)
+        settings = self.record.proposal.job.algorithm_settings()
+        values = np.full((len(ids), settings.outputs), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
         self._rows = None
@@ -239,7 +242,9 @@ class Session:
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
-        return Scores(ids, values, unknown, request.hex())
+        shard, classes = self._model.shard, self._model.manifest.facts.get("classes", ())
+        reading = ScoreReading.of(self._algorithm, settings, shard, classes)
+        return Scores(ids, values, unknown, request.hex(), reading)
 
     def serve(self, limit: DailyLimit, questions: QuestionCount) -> None:
         """Take part in requests until the leader has no more; all others call it."""
@@ -332,7 +337,7 @@ class Session:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
             self._party.table = self._rows.table(self._model, wanted)
         scores = self._algorithm.predict(self._party, self._model.shard)
-        return None if scores is None else np.asarray(scores)[:, 0]
+        return None if scores is None else np.asarray(scores)
 
     def _others(self) -> tuple[str, ...]:
         return tuple(name for name in self._party.parties if name != self._party.leader)

@@ -26,7 +26,7 @@ from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.ids import Ids, normalise
-from vertikal.data.labels import read_targets
+from vertikal.data.labels import LabelledRows, read_labels
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Table
@@ -35,6 +35,7 @@ from vertikal.files import disk_error, is_full
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 from vertikal.node.models.account import Account
+from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
 from vertikal.node.runs.progress import ProgressReporter
@@ -91,6 +92,8 @@ class Columns:
     table: Table
     labels: Labels | None
     preparation: Preparation
+    classes: tuple[str, ...] = ()
+    """Names of the classes at a label party; of two the second is the positive one."""
     test: Table | None = None
     """Rows of other people, to be predicted after training."""
 
@@ -148,7 +151,7 @@ def _take_part(run: PartyRun) -> Any:
         # Nobody leaves before everybody has its shard: a run that ends here has ended everywhere.
         _tell_stage(mesh, Reached(TRAINED))
     if columns is not None and columns.test is not None:
-        _predict(run, shard, columns.test)
+        _predict(run, shard, columns, columns.test)
     return shard
 
 
@@ -293,11 +296,15 @@ def prepare(place: Workplace, rows: Array | None = None) -> Columns:
     settings = job.algorithm_settings()
     if algorithm_named(job.algorithm).exposure(settings).private:
         _check_private(place.me, used.columns, prepared.table)
-    labels = _labels(place, used.source, rows)
+    found = _labels(place, used.source, rows)
     # Columns and labels were read after the ids, by hours where others were waited for: another
     # table would give these people the rows of others. Nothing of the columns has left so far.
     place.check_table(used.source)
-    return Columns(prepared.table, labels, preparation, _test_table(place, preparation))
+    test = _test_table(place, preparation)
+    if found is None:
+        return Columns(prepared.table, None, preparation, test=test)
+    labels = Labels(found.targets, found.weights)
+    return Columns(prepared.table, labels, preparation, found.classes, test)
 
 
 def _columns_of_dealer(place: Workplace, rows: Array | None) -> Columns:
@@ -323,13 +330,9 @@ def _check_private(me: str, columns: tuple[str, ...], table: Table) -> None:
         )
 
 
-def _labels(place: Workplace, source: Source, rows: Array | None) -> Labels | None:
-    label = place.job.parties[place.me].label
-    if label is None:
-        return None
-    regression = place.job.algorithm_settings().regression
-    targets = read_targets(source, label, rows, regression=regression)
-    return Labels(targets, np.ones(len(targets)))
+def _labels(place: Workplace, source: Source, rows: Array | None) -> LabelledRows | None:
+    plan = place.job.label_plan(place.me)
+    return None if plan is None else read_labels(source, plan, rows)
 
 
 def _test_table(place: Workplace, preparation: Preparation) -> Table | None:
@@ -368,24 +371,32 @@ def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
     if place.models is None:
         return
     earlier = place.models.of_job(place.facts["job"])
+    facts = {**place.facts, "rows": columns.table.rows, "algorithm": place.job.algorithm}
+    if columns.classes:
+        facts["classes"] = list(columns.classes)
+    if len(columns.classes) == 2:
+        facts["positive"] = columns.classes[1]
     place.models.save(
         place.model,
         shard,
         algorithm_named(place.job.algorithm),
         preparation=columns.preparation,
         account=Account.of(place.me, run.steps),
-        facts={**place.facts, "rows": columns.table.rows, "algorithm": place.job.algorithm},
+        facts=facts,
     )
     for one in earlier:
         place.models.delete(one.name, one.version)
 
 
-def _predict(run: PartyRun, shard: Any, test: Table) -> None:
+def _predict(run: PartyRun, shard: Any, columns: Columns, test: Table) -> None:
     """Predict the test rows; the first label party keeps the values."""
-    algorithm = algorithm_named(run.place.job.algorithm)
+    job = run.place.job
+    algorithm = algorithm_named(job.algorithm)
     values = algorithm.predict(_party(run, test, None, "predict"), shard)
     if values is not None:
-        run.place.write_predictions(values)
+        settings = job.algorithm_settings()
+        reading = ScoreReading.of(algorithm, settings, shard, columns.classes)
+        run.place.write_predictions(reading.records(values))
 
 
 def _party(

@@ -9,6 +9,7 @@ comes out.
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Iterable
@@ -17,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.sources import Source, open_source
@@ -30,6 +30,7 @@ from vertikal.node.approval.offers import open_table, table_digest
 from vertikal.node.approval.policy import check_ids, offered
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels
+from vertikal.node.models.score_reading import flat
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs.checkpoint_folder import CheckpointFolder, checkpoints_of
 from vertikal.node.storage.party_home import PartyHome
@@ -124,8 +125,8 @@ class Workplace:
     def note_sent(self, ledgers: list[Ledger]) -> None:
         """Write to the party's log what left it."""
 
-    def write_predictions(self, values: Array) -> None:
-        """Keep f of the rows of `test`."""
+    def write_predictions(self, scores: list[dict[str, Any]]) -> None:
+        """Keep the scores of the rows of `test`."""
 
 
 class ServiceWorkplace(Workplace):
@@ -214,7 +215,7 @@ class FolderWorkplace(Workplace):
         if part.table is None:
             return None
         source = open_source(self.me, part.table, folder=self._tables)
-        features = tuple(name for name in source.columns if name != part.label)
+        features = tuple(name for name in source.columns if name not in (part.label, part.weight))
         columns = features if part.columns is None else part.columns
         unknown = [name for name in columns if name not in features]
         if unknown:
@@ -234,10 +235,13 @@ class FolderWorkplace(Workplace):
     def models(self) -> ModelStore | None:
         return None if self._out is None else models_in(self._out, self.me)
 
-    def write_predictions(self, values: Array) -> None:
+    def write_predictions(self, scores: list[dict[str, Any]]) -> None:
         if self._out is not None:
+            rows = [flat(one) for one in scores]
             text = io.StringIO()
-            np.savetxt(text, values, "%.17g", ",", header="value", comments="")
+            writer = csv.DictWriter(text, rows[0] if rows else ["value"], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
             write_whole(self._out / PREDICTIONS, text.getvalue().encode())
 
 
