@@ -106,11 +106,11 @@ def best_penalty(phi, targets, constant, penalties, held, fit, loss):
             a = fit(phi[~out], targets[~out], penalty, constant)
             losses.append(loss(constant + phi[out] @ a, targets[out]).mean())
         tried.append((float(np.mean(losses)), penalty))
-        return tried[-1][0] <= 1.002 * min(tried)[0]
 
     for penalty in penalties:
-        if not attempt(penalty):
+        if len(tried) > 2 and min(tried[:-2])[0] <= min(tried[-2:])[0]:
             break
+        attempt(penalty)
     for power in (1, 2, 3):
         if min(tried)[1] < max(penalty for _, penalty in tried):
             break

@@ -172,7 +172,7 @@ def test_directions_are_added_while_held_out_rows_get_better():
     settings = settings_of()
     shards, _ = trained(tables, classes_of(tables), settings)
     grown = {one.directions for one in shards["bank"].trials if one.stage == "model"}
-    assert grown >= {512, 1024}
+    assert grown == {1024, 2048}
     assert shards["bank"].n_components in grown
     assert len(shards["shop"].blocks) == len(shards["bank"].blocks)
     assert accuracy(predicted(NEW, shards, settings)) > 0.85
@@ -184,8 +184,8 @@ def test_a_budget_bounds_directions_and_bytes():
     shards, ledgers = trained(TABLES, Y, settings)
     assert shards["bank"].n_components == sum(settings.growth(ROWS))
     assert sum(entry.bytes for entry in ledgers["shop"].entries()) < 520_000
-    assert settings_of(budget="7MB").growth(3_000) == (512,)
-    assert settings_of().growth(30_000) == (512, 512, 1024)
+    assert settings_of(budget="9MB").growth(3_000) == (1024,)
+    assert settings_of().growth(30_000) == (1024, 1024)
 
 
 class Memory(dict):

@@ -31,8 +31,8 @@ from vertikal.solvers.objective import RowObjective
 
 Array = npt.NDArray[Any]
 
-WORSE = 1.002
-"""Loss of held-out rows relative to the best, beyond which smaller penalties are not tried."""
+PATIENCE = 2
+"""Penalties in a row that are no better than the best, after which no smaller ones are tried."""
 LARGER = 3
 """Penalties above the first that are tried at most."""
 REFACTOR = 30.0
@@ -129,8 +129,8 @@ class Factor:
 def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[Array]) -> Chosen:
     """Fit along decreasing penalties, each part of ``held`` out once; return the best.
 
-    With one part the path ends where the loss begins to rise. Where the first penalty is the best,
-    larger ones are tried too, while there are iterations left.
+    The path ends where the loss has risen for a while. Where the first penalty is the best, larger
+    ones are tried too, while there are iterations left.
     """
     factors = [Factor(fitting, out) for out in held]
     starts: list[Solution | None] = [None for _ in held]
@@ -138,8 +138,7 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
     left = fitting.most_iterations
     best: tuple[Tried, Solution] | None = None
 
-    def attempt(penalty: float) -> bool:
-        """Fit at this penalty; return True if the loss has not risen."""
+    def attempt(penalty: float) -> None:
         nonlocal left, best
         losses = []
         for number, out in enumerate(held):
@@ -152,11 +151,12 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
         tried.append(one)
         if best is None or one.loss < best[0].loss:
             best = one, start
-        return one.loss <= WORSE * best[0].loss
 
     for penalty in penalties:
-        if (left < 1 and tried) or not attempt(penalty):
+        since = len(tried) - tried.index(best[0]) - 1 if best else 0
+        if since >= PATIENCE or (left < 1 and tried):
             break
+        attempt(penalty)
     assert best is not None
     ratio = penalties[0] / penalties[1] if len(penalties) > 1 else 1.0
     for power in range(1, LARGER + 1):

@@ -46,9 +46,10 @@ SKETCHES = Disclosure(
     "sketches",
     "random signed sums over rows of the coefficients times sines and cosines, a few numbers per "
     "direction of the search, and no row",
-    "each party computes from them how much f changes along its own columns; of every direction "
-    "of the search it learns about how large the label party's coefficient is, up to sign and "
-    "scale; the signs are secret, so that no prediction and no label follows",
+    "each party computes from them how much f changes along its own columns, and along which "
+    "combination of them most, up to its sign, which ranks its own rows a little by the label; of "
+    "every direction of the search it learns about how large the label party's coefficient is, up "
+    "to sign and scale; the signs are secret, so that no prediction of a row follows",
     masked=False,
 )
 SIGNS = Disclosure(

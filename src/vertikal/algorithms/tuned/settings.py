@@ -21,7 +21,7 @@ from vertikal.algorithms.kernel_machine.settings import (
 from vertikal.errors import InputError
 from vertikal.parameters import Count
 
-SEARCH_ROWS = {"open": 12_000, "values": 6_000}
+SEARCH_ROWS = {"open": 10_000, "values": 5_000}
 """Rows on which the search runs at most."""
 SEARCH_WIDTH = 512
 """Directions of one pass of the search."""
@@ -37,12 +37,14 @@ SKETCHES = {"open": 32, "values": 8}
 """Sketches of a round."""
 SEARCH_PASSES = 24
 """Values of a row that one pass of the search may open, for each output."""
-MODEL_PASSES = 70
+MODEL_PASSES = 48
 """Values of a row that the pass over all rows may open, for each output."""
 FITS = 6
 """Fits on one pass at most, where each opens values: a path of penalties, and one on all rows."""
-GROWTH = (512, 512, 1024)
+GROWTH = (1024, 1024)
 """Directions that ``n_components="auto"`` adds, step by step, where features are open."""
+SMALL_WIDTH = 512
+"""Directions of ``n_components="auto"`` on few rows."""
 HIDDEN_WIDTH = 1024
 """Directions of ``n_components="auto"`` where features are hidden: one pass, no steps."""
 BYTES = {"open": 1, "values": 48}
@@ -175,7 +177,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         if self.hides:
             return (self._affordable(rows, HIDDEN_WIDTH),)
         steps: list[int] = []
-        for step in GROWTH[:1] if rows < SMALL else GROWTH:
+        for step in (SMALL_WIDTH,) if rows < SMALL else GROWTH:
             if steps and self._affordable(rows, sum(steps) + step) < sum(steps) + step:
                 break
             steps.append(step if steps else self._affordable(rows, step))

@@ -52,14 +52,12 @@ Array = npt.NDArray[Any]
 ENCODING = "smooth"
 PENALTIES = (1.0, 0.32, 0.1, 0.032, 0.01, 0.0032)
 """Penalties of the first fit on all rows, over that of the search."""
-NEARBY = (1.8, 0.56)
+NEARBY = (1.0, 0.32, 0.1, 0.032)
 """Penalties of later fits over the last."""
 FEW_PENALTIES = (0.5, 0.05)
 """Penalties of the fit where each iteration opens values."""
 PARTS = 5
 """One part of so many is held out."""
-GAIN = 0.997
-"""Loss of held-out rows over the loss before, above which no directions are added any more."""
 SEARCH_TOLERANCE = 5e-3
 TOLERANCE = 1e-3
 PATH_STEPS = 40
@@ -143,7 +141,7 @@ def _grow(
             with party.clock.stage("solve"):
                 last = None if best is None else best[0]
                 chosen, fitting = _choose(party, settings, passes, labels, found, last)
-                more = last is None or chosen.loss < GAIN * last.loss
+                more = last is None or chosen.loss < last.loss
                 if best is None or chosen.loss < best[0].loss:
                     best = chosen, fitting, number + 1
                 party.clock.advance(1, f"{sum(steps[: number + 1])} directions: {chosen.loss:.4f}")
