@@ -47,9 +47,11 @@ SKETCHES = Disclosure(
     "random signed sums over rows of the coefficients times sines and cosines, a few numbers per "
     "direction of the search, and no row",
     "each party computes from them how much f changes along its own columns, and along which "
-    "combination of them most, up to its sign, which ranks its own rows a little by the label; of "
-    "every direction of the search it learns about how large the label party's coefficient is, up "
-    "to sign and scale; the signs are secret, so that no prediction of a row follows",
+    "combination of them most, up to its sign; that combination can rank its own rows nearly as "
+    "well as a linear model of its columns that was told the labels. Of every direction of the "
+    "search it learns about how large the label party's coefficient is, up to sign and scale. The "
+    "signs are secret: no label or prediction of a single row follows, and nothing of others' "
+    "columns",
     masked=False,
 )
 SIGNS = Disclosure(
