@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,16 +93,20 @@ class Kept:
         return {key: one for key, one in content["figures"].items() if "/" in key}
 
     def add(self, key: str, result: dict[str, Any]) -> None:
-        with self._locked():
+        with self.locked():
             run = Benchmark(self._path.stem, self._settings, self.read() | {key: result})
             run.save(self._path.parent)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep other runs from writing meanwhile."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.with_suffix(".lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(folder)
 
 
 def main() -> None:
@@ -133,9 +138,9 @@ def main() -> None:
                 key = f"{title}/{seed}/{method}"
                 if key not in kept.read() or method in options.again:
                     kept.add(key, _measured(key, methods[method], table, seed, options.rows))
-    run = Benchmark(name, settings, kept.read())
     missing = absent | {name: "not installed" for name in uninstalled}
-    report(run, missing, options.out)
+    with kept.locked():
+        report(Benchmark(name, settings, kept.read()), missing, options.out)
 
 
 def _arguments() -> argparse.Namespace:
