@@ -174,6 +174,11 @@ def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_pa
     write_job(world.root, **JOBS[kind])
     digest = world.submit().digest
     world.done(digest)
+    if kind == "kernel":
+        for name in NAMES:
+            (manifest,) = world.models(name).of_job(digest)
+            assert "1.00" in manifest.facts["relevance"]
+            assert ("chosen" in manifest.facts) == (name == "lender")
     for name in NAMES:
         assert booked(world, name, digest) <= shown(world, name, digest)
     scores = world["lender"].predict("credit", IDS, None, None)

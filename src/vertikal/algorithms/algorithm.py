@@ -142,6 +142,8 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     """Kind of model that it trains, in words that fit after "computes"."""
     settings_type: type[SettingsT]
     shard_type: type[ShardT]
+    probe_rows: ClassVar[tuple[int, int]] = (300, 900)
+    """Rows of the two runs through which a plan draws its line."""
 
     @abstractmethod
     def train(
@@ -198,6 +200,10 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         The store keeps them beside the shard, and compares them when it is loaded: a library that
         draws or multiplies differently would make another model of the same files.
         """
+
+    def facts_for_owner(self, shard: ShardT) -> dict[str, Any]:
+        """Return what `vertikal model show` tells the owner about its shard; nothing by default."""
+        return {}
 
     def to_store(self, shard: ShardT) -> ShardT:
         """Return the shard without what differs between equal runs, such as seconds."""

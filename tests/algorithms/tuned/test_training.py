@@ -82,6 +82,13 @@ def test_each_party_learns_which_of_its_columns_matter(plain):
         assert np.median(list(relevance.values())) < 0.6
 
 
+def test_an_owner_is_told_of_its_own_columns(plain):
+    _, shards, _ = plain
+    assert KERNEL.facts_for_owner(shards["post"])["relevance"].startswith("post2 1.00, ")
+    assert set(KERNEL.facts_for_owner(shards["post"])) == {"relevance"}
+    assert "128 directions" in KERNEL.facts_for_owner(shards["bank"])["chosen"]
+
+
 def test_relevance_beats_equal_columns(plain):
     settings, shards, _ = plain
     assert shards["bank"].rounds > 0

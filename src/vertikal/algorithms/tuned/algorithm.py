@@ -13,7 +13,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
 from vertikal.algorithms.tuned.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.tuned.search import CHOICE
-from vertikal.algorithms.tuned.settings import ROUNDS, KernelSettings
+from vertikal.algorithms.tuned.settings import ROUNDS, SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.algorithms.tuned.training import GROWTH
 from vertikal.data.tables import Table
@@ -36,6 +36,8 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
     )
     settings_type = KernelSettings
     shard_type = TunedShard
+    # Below, each part of the rows is held out in turn, and fewer directions are used.
+    probe_rows: ClassVar[tuple[int, int]] = (SMALL, SMALL + 1000)
 
     def train(
         self,
@@ -99,6 +101,19 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         encoded = shard.encoding.apply(Table(shard.party, shard.columns, rows))
         block = np.asarray(encoded.block(slice(None)))
         return np.hstack([FDSKL.known_answers(one, block) for one in shard.blocks])
+
+    def facts_for_owner(self, shard: TunedShard) -> dict[str, Any]:
+        """Say how much each own column matters, and at a label party what was chosen."""
+        ordered = sorted(shard.column_relevance().items(), key=lambda item: -item[1])
+        facts = {"relevance": ", ".join(f"{name} {value:.2f}" for name, value in ordered)}
+        if shard.trials:
+            chosen = shard.trials[-1]
+            facts["chosen"] = (
+                f"{shard.rounds} rounds of relevance, bandwidths {chosen.gaussian:.2f} (Gaussian) "
+                f"and {chosen.laplace:.2f} (Laplace) of the typical distance, "
+                f"{shard.n_components:,} directions, penalty {shard.training.penalty:.2g}"
+            )
+        return facts
 
     def predicts_log_odds(self, settings: KernelSettings) -> bool:
         return not settings.regression

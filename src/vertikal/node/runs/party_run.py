@@ -372,6 +372,8 @@ def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
         return
     earlier = place.models.of_job(place.facts["job"])
     facts = {**place.facts, "rows": columns.table.rows, "algorithm": place.job.algorithm}
+    algorithm = algorithm_named(place.job.algorithm)
+    facts |= algorithm.facts_for_owner(shard)
     if columns.classes:
         facts["classes"] = list(columns.classes)
     if len(columns.classes) == 2:
@@ -379,7 +381,7 @@ def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
     place.models.save(
         place.model,
         shard,
-        algorithm_named(place.job.algorithm),
+        algorithm,
         preparation=columns.preparation,
         account=Account.of(place.me, run.steps),
         facts=facts,

@@ -28,8 +28,6 @@ from vertikal.version import __version__
 
 WARM = 50
 """Rows of a run before the probes, in which libraries are loaded and loops compiled."""
-PROBES = (300, 900)
-"""Rows of the two probes."""
 SPEEDS = {"10 Mb/s": 10e6 / 8, "100 Mb/s": 100e6 / 8, "1 Gb/s": 1e9 / 8}
 GUESS = 10
 """Columns of a party that the job does not list."""
@@ -75,15 +73,22 @@ class Plan:
 def plan(job: Job, rows: int, links: Mapping[str, Link]) -> Plan:
     """Plan a job over ``rows`` common rows."""
     _probe(job, WARM)
-    small, large = (_probe(job, count) for count in PROBES)
-    settings = job.algorithm_settings()
-    memory = algorithm_named(job.algorithm).cost(settings, rows, GUESS).memory
+    algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
+    fewer, more = algorithm.probe_rows
+    small, large = _probe(job, fewer), _probe(job, more)
+    memory = algorithm.cost(settings, rows, GUESS).memory
+
+    def extended(first: float, second: float) -> float:
+        """Extend the line through both probes to all rows, never below the small one."""
+        slope = max(0.0, (second - first) / (more - fewer))
+        return max(float(first), first + slope * (rows - fewer))
+
     parties = {}
     for name in job.names:
         parties[name] = PartyPlan(
-            _line(small[name].seconds, large[name].seconds, rows),
-            int(_line(small[name].bytes_sent, large[name].bytes_sent, rows)),
-            int(_line(small[name].frames, large[name].frames, rows)),
+            extended(small[name].seconds, large[name].seconds),
+            int(extended(small[name].bytes_sent, large[name].bytes_sent)),
+            int(extended(small[name].frames, large[name].frames)),
             memory[name],
         )
     delay = max((link.seconds for link in links.values()), default=0.0)
@@ -98,12 +103,6 @@ def _minutes(parties: Mapping[str, PartyPlan], speed: float, delay: float) -> fl
     """Add up the slowest party's work, its bytes at this speed, and its frames one by one."""
     slowest = max(one.work + one.bytes_sent / speed for one in parties.values())
     return (slowest + delay * max(one.frames for one in parties.values())) / 60
-
-
-def _line(small: float, large: float, rows: int) -> float:
-    """Extend the straight line through both probes to this many rows, never below the small one."""
-    slope = max(0.0, (large - small) / (PROBES[1] - PROBES[0]))
-    return max(float(small), small + slope * (rows - PROBES[0]))
 
 
 def _probe(job: Job, rows: int) -> dict[str, Use]:
