@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.baselines import PooledKernelClassifier
 from vertikal.demo.data_sets import DataSet
 from vertikal.demo.federated import FederatedRun, job_of, train
@@ -27,7 +30,6 @@ from vertikal.ring.integers import Ring
 
 Array = npt.NDArray[Any]
 
-DIRECTIONS = 2048
 SWEEP = (64, 128, 256, 512, 1024, 2048)
 TEST_SHARE = 0.25
 OPEN_TITLE = 'Disclosure "open": what the label party could do'
@@ -154,19 +156,17 @@ def form_text(entry: Entry) -> str:
 
 def federate(data: DataSet, seed: int, mesh: str, tell: Tell) -> FederatedRun:
     """Train the federated model of a comparison; ``tell`` hears of its progress."""
-    return _federated(data, _Split.of(data, seed), DIRECTIONS, seed, mesh, tell)
+    return _federated(data, _Split.of(data, seed), None, seed, mesh, tell)
 
 
 def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
     """Train the other three models and set them beside the federated one."""
     split = _Split.of(data, seed)
     own = split.only(data.numbers()[data.label_party])
-    kernel = _kernel(DIRECTIONS, seed)
+    trees = HistGradientBoostingClassifier(random_state=seed)
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     models = {
-        "alone": _measure(
-            f"{data.label_party} alone", PooledKernelClassifier(**kernel), own, "its own only"
-        ),
+        "alone": _measure(f"{data.label_party} alone (trees)", clone(trees), own, "its own only"),
         "linear": _measure("linear on all columns", linear, split, "all, pooled in the clear"),
         "federated": _result(
             "federated kernel",
@@ -176,32 +176,28 @@ def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
             federated.bytes_sent,
             "all, as masked sums",
         ),
-        "pooled": _measure(
-            "same kernel, pooled",
-            PooledKernelClassifier(**kernel),
-            split,
-            "all, pooled in the clear",
-        ),
+        "pooled": _measure("trees on all columns", trees, split, "all, pooled in the clear"),
     }
-    training = federated.shard.training
+    training, shard = federated.shard.training, federated.shard
+    assert isinstance(shard, TunedShard)
     return Comparison(
         data=data,
         train_rows=len(split.y),
         test_rows=len(split.y_test),
         positives=float(data.y.mean()),
-        directions=DIRECTIONS,
+        directions=shard.settings.all_components(),
         mesh=federated.mesh,
         models=models,
         objective=list(training.objective),
         gradient=list(training.gradient),
         stages=federated.stages(),
         ledger=federated.entries(),
-        settings=_settings(federated, seed),
+        settings=_settings(federated, shard, seed),
     )
 
 
 def sweep(data: DataSet, seed: int) -> Sweep:
-    """Train federated and pooled models with more and more directions.
+    """Train federated and pooled models with more and more directions, one plain fit each.
 
     The parties are threads of this process, whatever the mesh of the comparison: that gives the
     same shards.
@@ -219,9 +215,9 @@ def sweep(data: DataSet, seed: int) -> Sweep:
 
 
 def _federated(
-    data: DataSet, split: _Split, width: int, seed: int, mesh: str, tell: Tell
+    data: DataSet, split: _Split, width: int | None, seed: int, mesh: str, tell: Tell
 ) -> FederatedRun:
-    job = job_of(data, width, seed)
+    job = job_of(data, seed, width)
     return train(data, job, split.X, split.y, split.X_test, mesh, tell)
 
 
@@ -271,24 +267,24 @@ def _auc(values: Array, split: _Split) -> float:
     return float(roc_auc_score(split.y_test, values))
 
 
-def _settings(run: FederatedRun, seed: int) -> dict[str, str]:
+def _settings(run: FederatedRun, shard: TunedShard, seed: int) -> dict[str, str]:
     """Settings that were asked for, and those that were found from the data, in words."""
-    settings, training = run.shard.settings, run.shard.training
+    settings, training, chosen = shard.settings, shard.training, shard.trials[-1]
+    own = sorted(shard.column_relevance().items(), key=lambda item: -item[1])
     return {
         "parties": ", ".join(settings.parties),
         "label party": ", ".join(settings.label_parties),
         "mesh": {"network": "processes, mutual TLS", "local": "threads"}[run.mesh],
-        "kernel": settings.kernel,
-        "bandwidth σ": f"{run.shard.bandwidth:.4g} ({settings.bandwidth})",
-        "directions D": f"{settings.n_components:,}, "
-        f"{'shared' if settings.shares_directions else 'private'}",
-        "bits of a phase": str(settings.feature_map.bits),
         "masking": run.job.masking,
         "disclosure": settings.level,
-        "scaling": str(settings.scale),
-        "loss": settings.loss,
-        "penalty λ": f"{training.penalty:.3g} ({settings.alpha})",
-        "solver": f"{settings.solver}, tolerance {settings.tol:g}",
-        "iterations": str(training.iterations),
+        "encoding": shard.encoding.kind,
+        "kernel": "Gaussian and Laplace",
+        "rounds of relevance": str(shard.rounds),
+        "bandwidths, of the typical distance": f"{chosen.gaussian:.2f} and {chosen.laplace:.2f}",
+        "directions": f"{shard.n_components:,}, private",
+        "penalty λ": f"{training.penalty:.3g}",
+        "fits tried": str(len(shard.trials)),
+        "iterations of the last": str(training.iterations),
+        "columns of the label party that matter most": ", ".join(name for name, _ in own[:3]),
         "seed": str(seed),
     }

@@ -17,8 +17,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL
+from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.demo.data_sets import DataSet
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.models.account import Account
@@ -39,7 +40,7 @@ class FederatedRun:
 
     job: Job
     mesh: str
-    shard: Shard  # of the label party
+    shard: TunedShard | Shard  # of the label party
     accounts: Mapping[str, Account]
     values: Array  # (test rows,): f of each, positive for class 1
 
@@ -69,13 +70,18 @@ class FederatedRun:
         return sorted(entries, key=lambda entry: (-entry.bytes, entry.sender, entry.receiver))
 
 
-def job_of(data: DataSet, width: int, seed: int) -> Job:
-    """Make the job that all parties run; the label party comes first, so that it listens."""
+def job_of(data: DataSet, seed: int, width: int | None = None) -> Job:
+    """Make the job that all parties run; the label party comes first, so that it listens.
+
+    It tunes itself; with a ``width`` it is one plain fit with so many directions.
+    """
+    plain = {} if width is None else {"scale": "standard", "n_components": width}
     names = sorted(data.columns, key=lambda name: name != data.label_party)
     labels = {data.label_party: LABEL}
     return Job(
         {name: Part(f"{name}.csv", labels.get(name), test=f"{name}-test.csv") for name in names},
-        settings={"scale": "standard", "n_components": width, "seed": seed},
+        settings={**plain, "seed": seed},
+        algorithm="kernel" if width is None else "fdskl",
         timeout=TIMEOUT,
         secret_seed=seed,
     )
@@ -98,7 +104,8 @@ def train(
         file.write_text(_toml(job), encoding="utf-8")
         start = launch.run_threads if mesh == "local" else launch.run_processes
         start(file, Job.load(file), out, tell)
-        kept = {party: models_in(out, party).load(file.stem, FDSKL) for party in data.columns}
+        algorithm = algorithm_named(job.algorithm)
+        kept = {party: models_in(out, party).load(file.stem, algorithm) for party in data.columns}
         return FederatedRun(
             job,
             mesh,
@@ -123,7 +130,9 @@ def _toml(job: Job) -> str:
             if value is not None
         ]
 
-    text = lines({"timeout": job.timeout, "secret_seed": job.secret_seed})
+    text = lines(
+        {"algorithm": job.algorithm, "timeout": job.timeout, "secret_seed": job.secret_seed}
+    )
     text += ["[settings]", *lines(job.settings)]
     for name, part in job.parties.items():
         text += [f"[parties.{msgspec.json.encode(name).decode()}]"]

@@ -95,9 +95,12 @@ def _sweep_charts(main: Comparison, curve: Sweep) -> tuple[Markup, Markup]:
     level = [curve.directions[0], curve.directions[-1]]
     quality = line_chart(
         [
-            *(Series(names[k], level, [main.models[k].auc] * 2) for k in ("alone", "linear")),
-            Series(names["federated"], curve.directions, curve.federated),
-            Series(names["pooled"], curve.directions, curve.pooled, dashed=True),
+            *(
+                Series(names[key], level, [main.models[key].auc] * 2)
+                for key in ("alone", "linear", "federated")
+            ),
+            Series("plain fit", curve.directions, curve.federated),
+            Series("plain fit, pooled", curve.directions, curve.pooled, dashed=True),
         ],
         title="AUC by number of directions",
         x_label="directions D",
