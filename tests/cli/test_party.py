@@ -1,14 +1,42 @@
-"""The output of a service."""
+"""The check of a party file, and the output of a service."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 
 import pytest
+from click.testing import CliRunner
 
-from vertikal.cli import party
+from tests.organisations import lay_out
+from vertikal.cli import main, party
+
+
+def check(path, *options):
+    return CliRunner().invoke(main, ["party", "check", str(path), *options])
+
+
+def test_a_party_is_checked_without_its_service(tmp_path):
+    lay_out(tmp_path, rows=60)
+    path = tmp_path / "bank" / "party.toml"
+    done = check(path)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines() == ["table   rows  state", "people   100  ok"]
+    table = tmp_path / "bank" / "people.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines, lines[1]]))
+    done = check(path)
+    assert done.exit_code == 1
+    assert "people: ids of bank: of 101, 1 rows repeat the id of an earlier row" in done.output
+    assert done.output.splitlines()[-1] == (
+        "error: party file 'party.toml': jobs cannot use people as things are"
+    )
+    (found,) = json.loads(check(path, "--json").output.splitlines()[0])
+    assert (found["table"], len(found["problems"])) == ("people", 1)
+    path.write_text(path.read_text().replace('key = "bank.key"', 'key = "gone.key"'))
+    assert "key file 'gone.key'" in check(path).output
 
 
 def test_words_that_nobody_reads_do_no_harm(monkeypatch):

@@ -292,3 +292,9 @@ def test_no_rows_and_no_such_setting():
     for name in ("missing", "unusable", "scale"):
         with pytest.raises(InputError, match=f"{name} must be one of"):
             learn_preparation(source_of(FRAME), ["age"], **{name: "hope"})
+
+
+def test_numbers_with_a_decimal_comma_are_no_categories():
+    frame = pd.DataFrame({"x": ["1,5", "2,5", "3,25", "1,5"]})
+    with pytest.raises(InputError, match='decimal comma: set decimal = "," for its table'):
+        learn_preparation(open_source("bank", frame), ["x"])

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from vertikal.data import sources
+from vertikal.data.file_formats import CsvDialect
 from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError
 
@@ -193,7 +194,7 @@ def test_a_libsvm_file(tmp_path):
             "'t.csv', line 3 must have 2 cells, one for each title, got 1$",
         ),
         ("t.csv", b"\nid,x\n\r\n1,secret\n2,3,4\n", "line 5 must have 2 cells, .*, got 3$"),
-        ("t.csv", b"x\n\n2,secret\n", "line 3 must have 1 cells, .*, got 2$"),
+        ("t.csv", b"x\n\n2,secret\n", "line 3 must have 1 cells, .*, got 2;"),
         ("t.csv", b"id,x\n1,\xff\xfe\n", "cannot be read: "),
         ("t.csv", b"x,y\n1,2\n", r"id must be one of the columns \['x', 'y'\], got 'id'"),
         ("t.parquet", b"nonsense", "cannot be read"),
@@ -237,3 +238,38 @@ def test_without_pyarrow_the_remedy_is_named(monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r'pip install "vertikal\[node\]"'):
         opened("csv", folder)
+
+
+FOREIGN = "kunde;guthaben;name\n1,5;1,5;Zoë\n2,5;-2.000,5;3,x\n3,5;7e3;,25\n"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf8"])
+def test_a_file_with_its_own_separator_decimal_comma_and_encoding(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes(FOREIGN.encode(encoding))
+    dialect = CsvDialect(";", ",", encoding)
+    source = open_source("bank", "t.csv", id="kunde", folder=tmp_path, dialect=dialect)
+    (batch,) = source.blocks(["kunde", "guthaben", "name"])
+    # Ids stay as they are, and so does what is no number with one decimal comma.
+    assert batch.to_pydict() == {
+        "kunde": ["1,5", "2,5", "3,5"],
+        "guthaben": ["1.5", "-2.000,5", "7e3"],
+        "name": ["Zoë", "3,x", ".25"],
+    }
+
+
+def test_a_wrong_separator_or_encoding_is_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(FOREIGN.encode("latin-1"))
+    with pytest.raises(InputError, match="one for each title, got 3; a separator other than"):
+        open_source("bank", "t.csv", id="kunde", folder=tmp_path)
+    (tmp_path / "t.csv").write_bytes(FOREIGN.replace(",", ".").encode("latin-1"))
+    with pytest.raises(InputError, match=r'all in one: set separator = ";"\?\), got \'kunde\''):
+        open_source("bank", "t.csv", id="kunde", folder=tmp_path)
+    wrong = CsvDialect(";", ",")
+    with pytest.raises(InputError, match="invalid UTF8 data; a table in a party file may name its"):
+        list(open_source("bank", "t.csv", folder=tmp_path, dialect=wrong).blocks(["name"]))
+    wrong = CsvDialect(";", ",", "ascii")
+    with pytest.raises(InputError, match=r"'t.csv' cannot be read: it is not in its encoding"):
+        list(open_source("bank", "t.csv", folder=tmp_path, dialect=wrong).blocks(["name"]))
+    pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="separator, decimal and encoding must be for a CSV file"):
+        open_source("bank", "t.parquet", folder=tmp_path, dialect=wrong)

@@ -13,26 +13,74 @@ from types import FrameType
 
 import click
 
+from vertikal.cli.group import OrderedGroup
+from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import VARIABLE, party_file
+from vertikal.errors import InputError
 
 PASSPHRASE = "VERTIKAL_PASSPHRASE"
 
 
-@click.group()
+_FILE = click.argument(
+    "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
+)
+
+
+@click.group(cls=OrderedGroup)
 def party() -> None:
-    """Run the service of a party."""
+    """Check what a party offers, and run its service."""
 
 
 @party.command()
-@click.argument(
-    "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
-)
+@_FILE
+@json_option
+def check(file: Path | None, as_json: bool) -> None:
+    """Check the party in FILE: its files, and the tables that it offers.
+
+    It reads every table as a job would: is it there, with its columns, distinct ids, and cells that
+    can be used? Nothing is sent. The exit code is 1 if something has to be put right.
+    """
+    from vertikal.node.approval.table_check import check_tables
+    from vertikal.node.config.federation_file import FederationFile
+    from vertikal.node.config.party_file import PartyFile
+    from vertikal.secure.keys.identity import Identity
+
+    path = party_file(file)
+    content = PartyFile.load(path)
+    federation = FederationFile.load(path.parent / content.federation)
+    key, certificate = path.parent / content.key, path.parent / content.certificate
+    identity = Identity.load(key, certificate, passphrase())
+    if identity.name != content.name:
+        raise InputError.of("party file: certificate", f"that of {content.name!r}", identity.name)
+    federation.credentials(identity)
+    found = check_tables(content, path.parent)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(
+            ("table", "rows", "state"),
+            [(one.table, one.rows, "cannot be used" if one.problems else "ok") for one in found],
+        )
+        for one in found:
+            for line in (*one.problems, *one.remarks):
+                click.echo(f"{one.table}: {line}")
+    else:
+        click.echo("no tables: this party can only be a dealer without data")
+    bad = [one.table for one in found if one.problems]
+    if bad:
+        raise InputError(
+            f"party file {path.name!r}: jobs cannot use {', '.join(bad)} as things are"
+        )
+
+
+@party.command()
+@_FILE
 def start(file: Path | None) -> None:
     """Run the service of the party in FILE, until it is stopped.
 
     Without FILE it is the party file that VERTIKAL_PARTY names, or the only one in this folder.
     Jobs, approvals and checkpoints are on disk: a service that is started again goes on where it
-    was.
+    was. Tables that jobs could not use are named; `vertikal party check` reads their cells too.
     """
     began = time.monotonic()
     from vertikal.node.runs.memory import share_one_arena

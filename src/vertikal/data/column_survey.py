@@ -5,6 +5,7 @@ A survey is fed block by block and keeps counts, bounds and a bounded set of tex
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.cells import NOTHING, NUMBER, TEXT, kind_of, numbers, parsed, texts
+from vertikal.data.file_formats import COMMA_NUMBER
 from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -87,6 +89,8 @@ class ColumnSurvey:
         """Say why these texts look like ids or free text; empty if they do not."""
         if self.is_numbers:
             return ""
+        if len(self.words) > 1 and all(re.match(COMMA_NUMBER, word) for word in self.words):
+            return 'it has numbers with a decimal comma: set decimal = "," for its table'
         if len(self.words) > MOST_CATEGORIES:
             return f"it has more than {MOST_CATEGORIES} different texts, as an id or free text has"
         if self._present >= _FEWEST_IDS and len(self.words) == self._present:

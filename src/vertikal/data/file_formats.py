@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,22 @@ from vertikal.errors import InputError
 
 Opened = tuple[Callable[[Sequence[str]], Iterator[Any]], tuple[str, ...]]
 """A function from columns to their batches, and the titles of all columns."""
+
+COMMA_NUMBER = r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$"
+"""A number with a decimal comma."""
+
+
+@dataclass(frozen=True)
+class CsvDialect:
+    """The way in which a CSV file is written; its id column is read as it stands."""
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf8"
+    id: str | None = None
+
+
+USUAL = CsvDialect()
 
 
 def arrow() -> Any:
@@ -42,6 +59,10 @@ def refusals(party: str, path: Path, *, skips_empty: bool = True) -> Iterator[No
         # The system's own words for the number: Arrow's repeat the whole path.
         why = os.strerror(error.errno) if error.errno else "it is not such a file"
         raise InputError(f"table of {party}: {path.name!r} cannot be read: {why}") from None
+    except UnicodeError:
+        raise InputError(
+            f"table of {party}: {path.name!r} cannot be read: it is not in its encoding"
+        ) from None
     except pa.ArrowException as error:
         # "Row #3: Expected 2 columns, got 1: <the row>": the row stays here.
         odd = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
@@ -50,10 +71,17 @@ def refusals(party: str, path: Path, *, skips_empty: bool = True) -> Iterator[No
             line = _line_of(path, row) if skips_empty else row
             raise InputError(
                 f"table of {party}: {path.name!r}, line {line} must have {width} cells, one for "
-                f"each title, got {got}"
+                f"each title, got {got}{_other_separator(width)}"
             ) from None
-        words = "invalid UTF8 data" if "invalid UTF8" in str(error) else type(error).__name__
+        words = type(error).__name__
+        if "invalid UTF8" in str(error):
+            words = "invalid UTF8 data; a table in a party file may name its encoding"
         raise InputError(f"table of {party}: {path.name!r} cannot be read: {words}") from None
+
+
+def _other_separator(width: int) -> str:
+    """Say what a file of one column may be that has commas."""
+    return "; a separator other than ',' has to be named" if width == 1 else ""
 
 
 def _line_of(path: Path, row: int) -> int:
@@ -63,17 +91,18 @@ def _line_of(path: Path, row: int) -> int:
         return next(islice(filled, row - 1, None), row)
 
 
-def csv(party: str, path: Path, height: int) -> Opened:
+def csv(party: str, path: Path, height: int, dialect: CsvDialect = USUAL) -> Opened:
     """A CSV file with titles; all cells as text, empty ones and NA, NaN or null as missing.
 
-    An empty line is no row, except in a file of one column: there its cell is missing.
+    An empty line is no row, except in a file of one column: there its cell is missing. Numbers with
+    a decimal comma become such with a point, if the dialect says that they are written so.
     """
     pa = arrow()
     from pyarrow import csv as reader
 
     # With threads errors do not say in which row they are; blocks come one by one anyway.
-    reading = reader.ReadOptions(use_threads=False)
-    parsing = reader.ParseOptions(newlines_in_values=True)
+    reading = reader.ReadOptions(use_threads=False, encoding=dialect.encoding)
+    parsing = reader.ParseOptions(newlines_in_values=True, delimiter=dialect.separator)
     with refusals(party, path):
         empty = path.stat().st_size == 0
         titles = [] if empty else reader.open_csv(path, reading, parsing).schema.names
@@ -88,9 +117,22 @@ def csv(party: str, path: Path, height: int) -> Opened:
             strings_can_be_null=True,
         )
         with refusals(party, path, skips_empty=parsing.ignore_empty_lines):
-            yield from reader.open_csv(path, reading, parsing, options)
+            for batch in reader.open_csv(path, reading, parsing, options):
+                yield batch if dialect.decimal == "." else _with_points(batch, dialect.id)
 
     return batches, tuple(titles)
+
+
+def _with_points(batch: Any, ids: str | None) -> Any:
+    """Write the numbers of a batch with a decimal point; its ids stay as they are."""
+    from pyarrow import compute
+
+    names = batch.schema.names
+    columns = [
+        column if name == ids else compute.replace_substring_regex(column, COMMA_NUMBER, r"\1.\2")
+        for name, column in zip(names, batch.columns, strict=True)
+    ]
+    return arrow().record_batch(columns, names=names)
 
 
 def parquet(party: str, path: Path, height: int) -> Opened:

@@ -87,6 +87,11 @@ def read_labels(source: Source, plan: LabelPlan, rows: Array | None = None) -> L
     return LabelledRows(np.where(places[:, None] == wanted, 1.0, -1.0), weights, classes)
 
 
+def count_classes(source: Source, column: str) -> int:
+    """Count the different values of a column of labels; InputError if some are missing."""
+    return len(np.unique(_read(source, column, "label", None)))
+
+
 def _classes(party: str, plan: LabelPlan, found: Array) -> tuple[tuple[str, ...], Array]:
     """Name the classes in their order, and find the place of each row's class in it."""
     there = np.unique(found)

@@ -15,13 +15,15 @@ rows (`preparation`), not by the first few.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vertikal.data import databases, file_formats
 from vertikal.data.content_digest import ContentDigest
+from vertikal.data.file_formats import CsvDialect
 from vertikal.data.ids import Ids, normalise
 from vertikal.errors import InputError
 
@@ -86,10 +88,14 @@ def open_source(
     id: str | None = None,
     query: str | None = None,
     folder: Path = Path(),
+    dialect: CsvDialect | None = None,
 ) -> Source:
-    """Open the table at ``location``: a file in ``folder``, a database with a query, an object."""
+    """Open the table at ``location``: a file in ``folder``, a database with a query, an object.
+
+    ``dialect`` says how a CSV file is written, if it is not with commas, points and UTF-8.
+    """
     if isinstance(location, str | Path):
-        title, batches, columns = _named(party, str(location), id, query, folder)
+        title, batches, columns = _named(party, str(location), id, query, folder, dialect)
     elif hasattr(location, "__arrow_c_stream__"):
         title = type(location).__name__
         batches, columns = file_formats.arrow_object(location)
@@ -100,12 +106,28 @@ def open_source(
     if len(set(columns)) != len(columns):
         raise InputError.of(f"table of {party}", "of columns with distinct titles", title)
     if id is not None and id not in columns:
-        raise InputError.of(f"table of {party}: id", f"one of the columns {list(columns)}", id)
+        hint = _separator_hint(columns)
+        raise InputError.of(
+            f"table of {party}: id", f"one of the columns {list(columns)}{hint}", id
+        )
     return Source(party, title, id, tuple(name for name in columns if name != id), batches)
 
 
+def _separator_hint(columns: Sequence[str]) -> str:
+    """Say which separator a file seems to have that was read as one column."""
+    if len(columns) != 1:
+        return ""
+    found = [one for one in (";", "\t", "|") if one in columns[0]]
+    return f" (all in one: set separator = {json.dumps(found[0])}?)" if found else ""
+
+
 def _named(
-    party: str, location: str, id: str | None, query: str | None, folder: Path
+    party: str,
+    location: str,
+    id: str | None,
+    query: str | None,
+    folder: Path,
+    dialect: CsvDialect | None,
 ) -> tuple[str, Batches, tuple[str, ...]]:
     scheme = location.partition(":")[0]
     if scheme in databases.SCHEMES:
@@ -122,4 +144,10 @@ def _named(
         raise InputError.of(
             f"table of {party}", f"a file that ends in {list(file_formats.SUFFIXES)}", path.name
         )
-    return repr(path.name), *file_formats.SUFFIXES[suffix](party, path, HEIGHT)
+    if dialect is None:
+        return repr(path.name), *file_formats.SUFFIXES[suffix](party, path, HEIGHT)
+    if suffix != ".csv":
+        raise InputError.of(
+            f"table of {party}: separator, decimal and encoding", "for a CSV file", path.name
+        )
+    return repr(path.name), *file_formats.csv(party, path, HEIGHT, replace(dialect, id=id))

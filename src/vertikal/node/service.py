@@ -19,6 +19,7 @@ from vertikal.errors import (
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, JobRecord
+from vertikal.node.approval.table_check import check_tables
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.job_summary import summarise_job
@@ -135,7 +136,17 @@ class Service:
             self._endpoint = Endpoint(self.home.file.http, self.home.folder, self.predict)
             self._endpoint.start()
             self._say(f"predictions are served at http port {self._endpoint.port}")
-        threading.Thread(target=_load_libraries, name="libraries", daemon=True).start()
+        threading.Thread(target=self._prepare, name="preparation", daemon=True).start()
+
+    def _prepare(self) -> None:
+        """While nobody waits: load what runs and predictions need, and look at the tables."""
+        _load_libraries()
+        try:
+            for finding in check_tables(self.home.file, self.home.folder, cells=False):
+                for problem in finding.problems:
+                    self._say(f"table {finding.table}, which jobs cannot use now: {problem}")
+        except Exception as error:
+            self._say(f"the tables could not be looked at: {type(error).__name__}: {error}")
 
     def stop(self) -> None:
         """End all runs in good order; jobs go on when the service is started again."""
@@ -339,7 +350,7 @@ class Service:
 
 
 def _load_libraries() -> None:
-    """Load what runs and predictions need, while nobody waits for it."""
+    """Load what runs and predictions need."""
     from vertikal.node.predictions import predictor
     from vertikal.node.runs import party_run
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
@@ -12,6 +13,16 @@ from vertikal.node.storage.party_home import PartyHome
 
 if TYPE_CHECKING:
     from vertikal.data.sources import Source
+
+
+class OwnFolder(Protocol):
+    """A party and the folder of its party file, to which the paths of tables are relative."""
+
+    @property
+    def me(self) -> str: ...
+
+    @property
+    def folder(self) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -31,20 +42,27 @@ class TableSummary:
 
 
 def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
-    """Read the table that a job uses here, if it uses one; nothing reads it before this."""
+    """Read the table that a job uses here, if it uses one; no job reads it before this.
+
+    A table that the job cannot use is refused now, and not when others have aligned their rows with
+    it: labels, classes, missing cells and columns without use are looked at in all rows.
+    """
     if proposal.job.parties[home.me].table is None:
         return TableSummary(0, "", ())
     from vertikal.data.ids import normalise
     from vertikal.data.labels import read_labels
+    from vertikal.data.preparation import learn_preparation
 
-    columns = offered(home.file, proposal)[1]
+    offer, columns = offered(home.file, proposal)
     source = open_table(home, proposal)
     ids: list[Any] = []
     digest = table_digest(home, proposal, source, ids)
+    rows = len(normalise(home.me, ids))
     plan = proposal.job.label_plan(home.me)
     if plan is not None:
         read_labels(source, plan)
-    return TableSummary(len(normalise(home.me, ids)), digest, columns)
+    learn_preparation(source, columns, missing=offer.missing, categories=offer.categories)
+    return TableSummary(rows, digest, columns)
 
 
 def open_table(home: PartyHome, proposal: Proposal) -> Source:
@@ -52,11 +70,18 @@ def open_table(home: PartyHome, proposal: Proposal) -> Source:
     return open_offer(home, offered(home.file, proposal)[0])
 
 
-def open_offer(home: PartyHome, offer: Offer) -> Source:
+def open_offer(home: OwnFolder, offer: Offer) -> Source:
     """Open an offered table, whatever job uses it."""
     from vertikal.data.sources import open_source
 
-    return open_source(home.me, offer.source, id=offer.id, query=offer.query, folder=home.folder)
+    return open_source(
+        home.me,
+        offer.source,
+        id=offer.id,
+        query=offer.query,
+        folder=home.folder,
+        dialect=offer.dialect,
+    )
 
 
 def table_digest(

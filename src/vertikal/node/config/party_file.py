@@ -22,16 +22,20 @@ without tables is that of a party without data, which can only be the dealer of 
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import msgspec
 
 from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import ALGORITHMS
+from vertikal.data.file_formats import USUAL, CsvDialect
 from vertikal.errors import InputError
 from vertikal.mesh.addresses import check_address
 from vertikal.node.config.federation_file import read_toml
 
+MISSING = ("refuse", "mean", "indicator")
+"""Treatments of missing cells, as `data.preparation` has them."""
 UNKNOWN_IDS = ("reject", "degraded")
 DIFFERENCING = ("refuse", "warn")
 TIMES_OWN_ROWS = 10
@@ -54,6 +58,16 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The SQL query, where ``source`` is a database."""
     missing: str = "refuse"
     categories: tuple[str, ...] = ()
+    separator: str = ","
+    """The character between two cells of a CSV file."""
+    decimal: str = "."
+    encoding: str = "utf8"
+
+    @property
+    def dialect(self) -> CsvDialect | None:
+        """The way in which a CSV file is written; None if it is the usual one."""
+        found = CsvDialect(self.separator, self.decimal, self.encoding)
+        return None if found == USUAL else found
 
 
 class StandingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,6 +200,25 @@ def _check_offer(name: str, offer: Offer) -> None:
         )
     if not offer.features and not offer.labels:
         raise InputError(f"party file: table {name!r} must offer one column at least, got none")
+    if len(offer.separator) != 1 or not offer.separator.isascii() or offer.separator.isalnum():
+        raise InputError.of(
+            f"party file: separator of table {name!r}", "one character, as ';'", offer.separator
+        )
+    if offer.decimal not in (".", ",") or offer.decimal == offer.separator:
+        raise InputError.of(
+            f"party file: decimal of table {name!r}",
+            "'.' or ',', and not the separator",
+            offer.decimal,
+        )
+    try:
+        codecs.lookup(offer.encoding)
+    except LookupError:
+        raise InputError.of(
+            f"party file: encoding of table {name!r}",
+            "one that Python knows, as 'utf8' or 'latin-1'",
+            offer.encoding,
+        ) from None
+    _one_of(f"missing of table {name!r}", offer.missing, MISSING)
     others = set(offer.categories) - set(offer.features)
     if others:
         raise InputError(
