@@ -108,6 +108,20 @@ def test_no_service_and_no_party_file(folder, monkeypatch):
     monkeypatch.chdir(folder / "bank")
     done = CliRunner().invoke(main, ["job", "list"])
     assert "does not run" in done.output
+    # A party file that is broken is not absent.
+    whole = (folder / "bank" / "party.toml").read_text()
+    for broken, said in (
+        (whole + "[policy", "party file 'party.toml': "),
+        (whole.replace('store = "store"', 'stores = "store"'), "unknown field `stores`"),
+        (
+            whole.replace("least_rows = 20", "least_rows = 0"),
+            "policy.least_rows must be 1 at least",
+        ),
+    ):
+        (folder / "bank" / "party.toml").write_text(broken)
+        done = CliRunner().invoke(main, ["job", "list"])
+        assert said in done.output, done.output
+    (folder / "bank" / "party.toml").write_text(whole)
     monkeypatch.setenv("VERTIKAL_PARTY", str(folder / "gone.toml"))
     done = CliRunner().invoke(main, ["job", "list"])
     assert "party file 'gone.toml' cannot be read" in done.output
@@ -120,6 +134,35 @@ def test_invite_and_join(folder):
     assert "distinct names" in done.output
     done = CliRunner().invoke(main, ["join"], input="nonsense\n")
     assert "not one that `vertikal invite` printed" in done.output
+
+
+def test_nobody_gets_a_code_that_cannot_be_used(tmp_path):
+    def invite(*options):
+        at = ("--at", "127.0.0.1:0", "--folder", str(tmp_path), "--minutes", "0.05")
+        done = CliRunner().invoke(main, ["invite", "lender", "bank", *at, *options])
+        assert done.exit_code == 1
+        return done.output
+
+    def keygen(*options):
+        arguments = ["keygen", "lender", "--folder", str(tmp_path), "--force", *options]
+        assert CliRunner().invoke(main, arguments).exit_code == 0
+
+    keygen()
+    said = [invite()]
+    keygen("--listens", "127.0.0.1:7700")
+    (tmp_path / "federation.toml").touch()
+    said.append(invite())
+    (tmp_path / "federation.toml").unlink()
+    key = (tmp_path / "lender.key").read_bytes()
+    (tmp_path / "lender.key").write_bytes(b"nonsense")
+    said.append(invite())
+    (tmp_path / "lender.key").write_bytes(key)
+    for output, expected in zip(
+        said, ("it must have 'listens'", "is there already", "must hold a private key"), strict=True
+    ):
+        assert expected in output
+        assert "vk1." not in output
+    assert "bank: vk1." in invite()
 
 
 def test_a_code_is_no_argument(folder):

@@ -56,6 +56,9 @@ class LinkedMesh:
         self.heard.set()
         self._tell("arrived", link)
 
+    def unreachable(self, name, reason):
+        pass
+
     def blame(self, name, error):
         self.blamed.set()
         self._tell("blame", error)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from vertikal.cli.party import passphrase
+from vertikal.cli.passphrase import passphrase
 from vertikal.errors import InputError
 
 _folder = click.option(
@@ -43,6 +43,8 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     from vertikal.node.config.invitation import (
         Invitation,
         check_federation,
+        check_own_key,
+        check_place,
         parse_entry,
         server_context,
         write_federation,
@@ -52,8 +54,12 @@ def invite(name: str, others: tuple[str, ...], address: str, folder: Path, minut
     if len({name, *others}) != len(others) + 1:
         raise InputError.of("OTHERS", "distinct names of other parties", list(others))
     entry = parse_entry(_entry(folder, name), name)
-    secret = passphrase()
-    context = server_context(folder / f"{name}.key", folder / f"{name}.crt", secret)
+    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    # All that can fail here fails before somebody has a code.
+    check_place(folder / "federation.toml")
+    secret = passphrase(key)
+    check_own_key(entry, key, certificate, secret)
+    context = server_context(key, certificate, secret)
     try:
         invitation = Invitation(entry, others, address, context)
     except OSError as error:
@@ -80,7 +86,10 @@ def join_(code: str | None, folder: Path, minutes: float) -> None:
     from vertikal.node.config.invitation import (
         InvitationCode,
         check_federation,
+        check_own_key,
+        check_place,
         join,
+        parse_entry,
         write_federation,
     )
 
@@ -90,7 +99,14 @@ def join_(code: str | None, folder: Path, minutes: float) -> None:
             "`vertikal join` and enter it, and ask for a new one if others can log in here"
         )
     parsed = InvitationCode.parse(_ask_for_code())
-    text = join(parsed, _entry(folder, parsed.name), 60 * minutes, click.echo)
+    # All that can fail here fails before the code is used.
+    name = parsed.name
+    entry = _entry(folder, name)
+    member = parse_entry(entry, name)
+    check_place(folder / "federation.toml")
+    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    check_own_key(member, key, certificate, passphrase(key))
+    text = join(parsed, entry, 60 * minutes, click.echo)
     write_federation(folder / "federation.toml", text)
     names = check_federation(text).names
     click.echo(f"federation of {', '.join(names)} written to federation.toml")

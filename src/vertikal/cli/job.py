@@ -104,7 +104,7 @@ def list_(as_json: bool, party: Path | None) -> None:
     elif answer:
         print_table(
             ("job", "from", "algorithm", "state"),
-            [(one["job"], one["from"], one["algorithm"], one["state"]) for one in answer],
+            [(one["job"], one["from"], one["algorithm"], _state(one)) for one in answer],
         )
     else:
         click.echo("no jobs")
@@ -184,14 +184,20 @@ def cancel(job: str, reason: str, party: Path | None) -> None:
     _say(ask_service(party, "cancel", job=job, words=reason))
 
 
+def _state(one: dict[str, Any]) -> str:
+    """Write the state of a job, with the reason if it has ended without a model."""
+    why = "" if one["open"] or one["done"] else one["words"]
+    return f"{one['state']}: {why}" if why else str(one["state"])
+
+
 def _say(one: dict[str, Any]) -> None:
     click.echo(f"job {one['job']}: {one['state']}")
 
 
 def _line(one: dict[str, Any]) -> str:
     line = f"job {one['job']}: {one['state']}"
-    if one["rows_total"]:
-        line += f" {one['rows_done']:,} / {one['rows_total']:,} rows"
+    if one["total"]:
+        line += f" {one['amount']:,} / {one['total']:,} {one['unit']}"
     elif one["note"]:
         line += f" {one['note']}"
     return f"{line}, waits for {one['waits_for']}" if one["waits_for"] else line

@@ -16,10 +16,8 @@ import click
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import VARIABLE, party_file
+from vertikal.cli.passphrase import passphrase
 from vertikal.errors import InputError
-
-PASSPHRASE = "VERTIKAL_PASSPHRASE"
-
 
 _FILE = click.argument(
     "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
@@ -49,7 +47,7 @@ def check(file: Path | None, as_json: bool) -> None:
     content = PartyFile.load(path)
     federation = FederationFile.load(path.parent / content.federation)
     key, certificate = path.parent / content.key, path.parent / content.certificate
-    identity = Identity.load(key, certificate, passphrase())
+    identity = Identity.load(key, certificate, own_passphrase(path))
     if identity.name != content.name:
         raise InputError.of("party file: certificate", f"that of {content.name!r}", identity.name)
     federation.credentials(identity)
@@ -82,6 +80,8 @@ def start(file: Path | None) -> None:
     Jobs, approvals and checkpoints are on disk: a service that is started again goes on where it
     was. Tables that jobs could not use are named; `vertikal party check` reads their cells too.
     """
+    path = party_file(file)
+    secret = own_passphrase(path)
     began = time.monotonic()
     from vertikal.node.runs.memory import share_one_arena
     from vertikal.node.service import Service
@@ -95,7 +95,7 @@ def start(file: Path | None) -> None:
     # A signal during the start ends it too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    service = Service(party_file(file), say, passphrase())
+    service = Service(path, say, secret)
     service.start()
     say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
     stopped.wait()
@@ -105,10 +105,16 @@ def start(file: Path | None) -> None:
     os._exit(0)
 
 
-def passphrase() -> bytes | None:
-    """Read the passphrase of the key from the environment, if there is one."""
-    given = os.environ.get(PASSPHRASE)
-    return given.encode() if given else None
+def own_passphrase(path: Path) -> bytes | None:
+    """Obtain the passphrase of the key that a party file names."""
+    from vertikal.node.config.party_file import PartyFile
+
+    content = PartyFile.load(path)
+    file = content.passphrase_file
+    return passphrase(
+        path.parent / content.key,
+        None if file is None else path.parent / os.path.expandvars(file),
+    )
 
 
 def say(words: str) -> None:

@@ -30,7 +30,11 @@ def party_file(path: Path | None) -> Path:
     """Find the party file of a command whose option is ``path``."""
     if path is not None:
         return path
-    found = [one for one in sorted(Path().glob("*.toml")) if _is_party_file(one)]
+    files = sorted(Path().glob("*.toml"))
+    found = [one for one in files if _is_party_file(one)]
+    if not found:
+        # One that is broken is not absent: who loads it says what is wrong with it.
+        found = [one for one in files if _is_meant_as_one(one)]
     if len(found) != 1:
         names = ", ".join(one.name for one in found) or "none"
         raise InputError(
@@ -70,3 +74,14 @@ def _is_party_file(path: Path) -> bool:
     except InputError:
         return False
     return True
+
+
+def _is_meant_as_one(path: Path) -> bool:
+    """Tell whether a file that is no good party file is more likely one than anything else."""
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return path.name == "party.toml"
+    return "store" in content or ("certificate" in content and "party" not in content)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from vertikal.cli.loading import loading
-from vertikal.cli.party import passphrase
+from vertikal.cli.passphrase import passphrase
 from vertikal.errors import InputError
 from vertikal.version import __version__
 
@@ -164,7 +164,7 @@ def network_mesh(
     from vertikal.secure.keys.identity import Identity
 
     members = FederationFile.load(federation)
-    identity = Identity.load(key, certificate, passphrase())
+    identity = Identity.load(key, certificate, passphrase(key))
     if identity.name != name:
         raise InputError.of("--certificate", f"that of {name!r}", identity.name)
     if members.names != job.names:

@@ -8,6 +8,7 @@ refused with an error that the dialling party raises as its own.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 import time
@@ -223,6 +224,7 @@ class LinkedMesh(Protocol):
     def link_down(self, link: Link) -> None: ...
     def arrived(self, raw: bytes, link: Link) -> None: ...
     def blame(self, name: str, error: MeshError) -> None: ...
+    def unreachable(self, name: str, reason: str) -> None: ...
     def restarted(self, name: str) -> MeshError: ...
 
 
@@ -239,6 +241,18 @@ def check_tls() -> None:
             "links need TLS 1.3, but gRPC was loaded before vertikal.mesh.network and accepts TLS "
             f"1.2 in this process; import that first, or set {'='.join(_SUITES)} in the environment"
         )
+
+
+def _is_refused(address: str) -> bool:
+    """Tell whether nobody listens at this address."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), RETRY[1]).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
 
 
 class Listener:
@@ -433,6 +447,10 @@ class Dialler:
                 reason = self._security.explain(self._address, self._peer)
                 if isinstance(reason, MeshError):
                     refusal = type(reason)(f"{self._mesh.me}: {reason}")
+                elif _is_refused(self._address):
+                    self._mesh.unreachable(
+                        self._peer, f"connection refused at {self._address}, trying again"
+                    )
             return refusal
         except Exception as error:
             # A defect in what a packet led to ends its link, never the dialling.

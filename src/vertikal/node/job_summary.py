@@ -10,6 +10,9 @@ from vertikal.node.links.gossip import Gossip
 from vertikal.node.printable import printable
 from vertikal.node.runs.progress import Progress
 
+_UNITS = {"solve": "iterations", "alignment: ids": "ids"}
+"""Units of the stages that do not count rows."""
+
 
 def summarise_job(record: JobRecord, gossip: Gossip, progress: Progress | None) -> dict[str, Any]:
     """Describe a job by plain values, for lists and programs; ``progress`` is that of its run."""
@@ -29,8 +32,9 @@ def summarise_job(record: JobRecord, gossip: Gossip, progress: Progress | None) 
         "attempt": record.attempt,
         "words": record.note or (record.final.words if record.final else ""),
         "stage": progress.stage if progress else "",
-        "rows_done": progress.done if progress else 0,
-        "rows_total": progress.total if progress else None,
+        "amount": progress.done if progress else 0,
+        "total": progress.total if progress else None,
+        "unit": _UNITS.get(progress.stage, "rows") if progress else "",
         "note": progress.note if progress else "",
         "waits_for": progress.waits_for if progress else "",
         "bytes_in": progress.bytes_in if progress else 0,

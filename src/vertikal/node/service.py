@@ -98,6 +98,8 @@ class Service:
         self._predictor: Predictor | None = None
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
+        self._faults: dict[str, str] = {}
+        """By peer: why it cannot be reached, as it was said last."""
         self._stopped = threading.Event()
         self._heart = threading.Thread(target=self._keep_beating, name="beat", daemon=True)
         self._commands: dict[str, Callable[..., Any]] = {
@@ -331,9 +333,19 @@ class Service:
         if self.home.has_room() and was_full:
             self.decisions.automatic.begin_all()
         self.gossip.beat()
+        self._tell_faults()
+        self.decisions.end_expired()
         self._leader.begin_ready()
         if self._predictor is not None:
             self._predictor.tidy()
+
+    def _tell_faults(self) -> None:
+        """Say once why a peer cannot be reached."""
+        for name, one in self.links.presence().items():
+            if one.fault != self._faults.get(name, ""):
+                self._faults[name] = one.fault
+                if one.fault:
+                    self._say(f"{name} is not connected: {one.fault}")
 
     def _keep_beating(self) -> None:
         while not self._stopped.is_set():

@@ -38,3 +38,23 @@ def test_an_owner_reads_settings_and_what_predictions_show(tmp_path, algorithm, 
     with trio(tmp_path, ("lender",)) as world:
         job = world.submit().id
         assert said in world["lender"].answer({"command": "show", "job": job})["text"]
+
+
+def test_a_job_begins_with_three_sentences(tmp_path):
+    lay_out(tmp_path, rows=60, policy={"bank": "predictions_per_day = 7\n"})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path, ("lender", "bank")) as world:
+        digest = world.submit().digest
+        world.record("bank", digest)
+        text = world["bank"].answer({"command": "show", "job": digest})["text"]
+        first = text.split("\n\n")[1].splitlines()
+        assert first == [
+            "lender asks bank to help train a model of the people whom lender and bank and shop "
+            "all have, with 6 columns of its table people, whose cells stay at bank.",
+            "Every party learns which of its own people all have, and beyond that: label parties "
+            "see the summed features of every training row.",
+            "Afterwards lender can have people scored by their ids, 7 a day at most, to which bank "
+            "contributes each time, until it deletes its part (`vertikal model delete credit`).",
+        ]
+        text = world["lender"].answer({"command": "show", "job": digest})["text"]
+        assert "with the labels in default and 6 columns of its table people" in text

@@ -21,12 +21,15 @@ from vertikal.node.config.invitation import (
     Invitation,
     InvitationCode,
     check_federation,
+    check_own_key,
+    check_place,
     join,
     parse_entry,
     proof_of,
     server_context,
     write_federation,
 )
+from vertikal.secure.keys.identity import Identity
 
 
 @pytest.fixture
@@ -91,7 +94,7 @@ def test_a_code_is_good_once_and_for_its_name_only(host):
     with pytest.raises(CertificateMismatch, match="'shop' under the name 'bank'"):
         join(bank, entry("shop"), 5)
     wrong = msgspec.structs.replace(bank, secret=bytes(16))
-    with pytest.raises(DeadlineExceeded, match="gave no answer"):
+    with pytest.raises(InputError, match="lender refused: the code is not valid, or was used"):
         join(wrong, entry("bank"), 5)
     theirs = entry("zoe")
     forged = {
@@ -105,7 +108,7 @@ def test_a_code_is_good_once_and_for_its_name_only(host):
     first.start()
     while "bank" not in waiting.joined:
         assert first.is_alive()
-    with pytest.raises(DeadlineExceeded):
+    with pytest.raises(InputError, match="or was used before"):
         join(bank, entry("bank"), 5)
     waiting.end()
     assert "nobody joined as shop" in str(waiting.error)
@@ -198,7 +201,7 @@ def test_junk_connections_do_not_end_an_invitation(host):
         junk.append(one)
     wrong = msgspec.structs.replace(codes["bank"], secret=bytes(16))
     for _ in range(25):
-        with pytest.raises(DeadlineExceeded, match="gave no answer"):
+        with pytest.raises(InputError, match="the code is not valid"):
             join(wrong, entry("bank"), 5)
     began = time.monotonic()
     found = {}
@@ -216,3 +219,59 @@ def test_junk_connections_do_not_end_an_invitation(host):
     assert found == {"bank": text, "shop": text}
     for one in junk:
         one.close()
+
+
+def test_a_wrong_port_is_tried_again_and_named(host):
+    asking = code(f"127.0.0.1:{free_port()}")
+    said = []
+    with pytest.raises(DeadlineExceeded, match=r"connection refused at 127.* The code is not used"):
+        join(asking, entry("bank"), 2.5, said.append)
+    assert said == [f"connection refused at {asking.address}, trying again"]
+
+
+def test_an_entry_that_does_not_fit_is_refused_and_its_code_stays_good(host):
+    waiting = Waiting(host)
+    codes = {name: InvitationCode.parse(text) for name, text in host.codes.items()}
+    doubled = entry_of(identity("bank"), "127.0.0.1:7700")
+    with pytest.raises(
+        InputError, match=r"lender refused: bank cannot listen at 127.0.0.1:7700, where lender"
+    ):
+        join(codes["bank"], doubled, 10)
+    found = []
+    threads = [
+        threading.Thread(
+            target=lambda name=name: found.append(join(codes[name], entry(name), 30)), daemon=True
+        )
+        for name in codes
+    ]
+    for thread in threads:
+        thread.start()
+    text = waiting.end()
+    for thread in threads:
+        thread.join(60)
+    assert found == [text, text]
+
+
+def test_who_invites_must_listen(tmp_path, host):
+    silent = parse_entry(entry("lender"), "lender")
+    with pytest.raises(InputError, match="entry of lender: it must have 'listens'"):
+        Invitation(silent, ("bank",), "127.0.0.1:0", None)
+
+
+def test_keys_and_places_are_looked_at_before_a_code_is_used(tmp_path):
+    key, certificate = tmp_path / "bank.key", tmp_path / "bank.crt"
+    identity("bank").save(key, certificate)
+    own = parse_entry(entry("bank"), "bank")
+    check_own_key(own, key, certificate, None)
+    Identity.create("bank").save(key, certificate)
+    with pytest.raises(CertificateMismatch, match=r"has another key than 'bank\.key'"):
+        check_own_key(own, key, certificate, None)
+    key.unlink()
+    with pytest.raises(InputError, match="key file"):
+        check_own_key(own, key, certificate, None)
+    check_place(tmp_path / "federation.toml")
+    (tmp_path / "federation.toml").touch()
+    with pytest.raises(InputError, match="is there already"):
+        check_place(tmp_path / "federation.toml")
+    with pytest.raises(InputError, match="cannot be written"):
+        check_place(tmp_path / "nowhere" / "federation.toml")

@@ -221,3 +221,15 @@ def test_the_classes_of_a_job_are_part_of_what_all_share(tmp_path):
     assert len(digests) == 5
     assert job.label_plan("lender").classes == ("1", "2", "3")
     assert job.label_plan("bank") is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("12h", 43200), ("7d", 604800)])
+def test_a_job_says_how_long_it_waits_for_approvals(tmp_path, text, seconds):
+    path = tmp_path / "job.toml"
+    body = LABELLED.format(lender="", bank="", settings="")
+    path.write_text(f'expires = "{text}"' + body)
+    assert Job.load(path).lifetime == seconds
+    for wrong in ("0d", "7", "7w", "-1h", "7d7d", "7d\\n"):
+        path.write_text(f'expires = "{wrong}"' + body)
+        with pytest.raises(InputError, match="expires must be a whole number with m, h or d"):
+            Job.load(path)

@@ -137,6 +137,9 @@ class Thief:
     def link_down(self, link):
         self.down.set()
 
+    def unreachable(self, name, reason):
+        pass
+
     def blame(self, name, error):
         self.error = error
         self.blamed.set()

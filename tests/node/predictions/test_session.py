@@ -9,9 +9,11 @@ import pytest
 
 from tests.node.services import trio
 from tests.organisations import DEGRADED, RULE, lay_out, write_job
+from tests.waiting import until
 from vertikal.errors import InputError, PeerStopped, PredictionRefused
 from vertikal.node.predictions.model_cache import Rows
 from vertikal.node.predictions.session import KNOWN
+from vertikal.node.storage.question_count import QuestionCount
 from vertikal.party.party import Party
 
 pytestmark = pytest.mark.usefixtures("quick_beats")
@@ -36,6 +38,43 @@ def test_rows_a_day_are_limited(tmp_path):
         assert lender.predict("credit", ("1002",), None, None)[0]["status"] == "ok"
         with pytest.raises(InputError, match="predictions are asked for by lender"):
             world["bank"].predict("credit", ("1001",), None, None)
+
+
+def test_refused_and_interrupted_predictions_give_their_rows_and_questions_back(
+    tmp_path, monkeypatch
+):
+    day = "predictions_per_day = 4\n"
+    few = day + "most_questions = 2\n"
+    lay_out(tmp_path, rows=60, policy={"bank": few + RULE, "shop": day + RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.done(digest)
+        lender, known = world["lender"], Rows.known
+
+        def interrupted(self, ids):
+            """At the leader, when the others have been asked."""
+            if self.source.party == "lender":
+                raise KeyboardInterrupt
+            return known(self, ids)
+
+        def left(name):
+            rows = (tmp_path / name / "store" / "predictions").read_text().split()[1]
+            questions = QuestionCount(tmp_path / name / "store" / "questions", 2)
+            return int(rows), questions.asked(digest, [b"1001", b"1002"])
+
+        assert lender.predict("credit", ("1001",), None, None)[0]["status"] == "ok"
+        lender.predict("credit", ("1001",), None, None)
+        # The bank refuses, after the shop has booked.
+        with pytest.raises(PredictionRefused, match="the 2 times that are allowed"):
+            lender.predict("credit", ("1001", "1002"), None, None)
+        with monkeypatch.context() as patch:
+            patch.setattr(Rows, "known", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                lender.predict("credit", ("1002",), None, None)
+        until(lambda: [left(name) for name in ("bank", "shop")] == 2 * [(2, [2, 0])], "given back")
+        assert lender.predict("credit", ("1002",), None, None)[0]["status"] == "ok"
+        assert [left(name) for name in ("bank", "shop")] == 2 * [(3, [2, 1])]
 
 
 def test_degraded_predictions_need_the_leave_of_every_other_party(tmp_path):

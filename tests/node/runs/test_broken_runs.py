@@ -346,7 +346,7 @@ def test_columns_of_a_private_job_are_as_they_came(tmp_path):
     with trio(tmp_path) as world:
         digest = world.submit().digest
         record = world.wait("shop", digest, lambda one: one.final, "stops")
-        assert "columns of shop must be numbers, without missing" in record.note
+        assert "columns of shop must be numbers that vary, without missing" in record.note
         assert not Path(tmp_path, "shop", "store", "budget.json").exists()
 
 

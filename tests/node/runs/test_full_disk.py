@@ -179,7 +179,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
         assert world["bank"].book.named(record.id) is record
         disk.full = "bank/store/jobs"
         with pytest.raises(DiskFull, match=r"bank/store/jobs/\S+ was not written"):
-            world["bank"].decisions.approve(1)
+            world["bank"].decisions.approve(record.id)
         assert record.state("bank") == "asks for your approval"
         assert record.table == ""
         # Nor does it count what the others say before that is on its disk.

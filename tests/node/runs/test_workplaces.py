@@ -95,7 +95,10 @@ def test_a_regression_takes_any_numbers(folder):
         ("u,y\n", "table of bank must be of one row at least"),
         ("u,u,y\n1,2,3\n", "table of bank must be of columns with distinct titles"),
         ("u,v\n1,2\n3,4\n", r"label of bank must be one of the columns \['u', 'v'\], got 'y'"),
-        ("u,y\n1,0\n2,1\n3,2\n", "label of bank must be of two classes, got 3 classes"),
+        (
+            "u,y\n1,0\n2,1\n3,2\n",
+            "label of bank: column 'y' must have two classes, or the job list them all, got 3",
+        ),
         ("u,y\n1,0\n2,1\n3,nan\n", "label of bank: 1 of 3 are missing"),
         ("u,y\n1,0\n2,1\n3,inf\n", "label of bank must be finite numbers"),
         ("u,y\n1,0\n1,1\n", "columns of bank .*got none: 'u': it is the same number in each row"),

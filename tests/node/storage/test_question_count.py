@@ -82,3 +82,15 @@ def test_thousands_of_people_are_cheap(tmp_path):
         again.book("m", people)
     # The leader is told the whole of it.
     assert len(str(told.value)) < 300
+
+
+def test_questions_that_were_not_answered_are_given_back(tmp_path):
+    count = QuestionCount(tmp_path / "q", 3)
+    count.book("m", {0: ANN, 1: BOB, 2: ANN})
+    count.give_back("m", [ANN, BOB])
+    assert count.asked("m", [ANN, BOB]) == [1, 0]
+    again = QuestionCount(tmp_path / "q", 3)
+    assert again.asked("m", [ANN, BOB]) == [1, 0]
+    again.give_back("m", [BOB, BOB])
+    again.book("m", {0: BOB})
+    assert QuestionCount(tmp_path / "q", 3).asked("m", [ANN, BOB]) == [1, 1]

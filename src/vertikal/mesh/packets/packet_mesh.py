@@ -124,6 +124,9 @@ class PacketMesh(Mesh):
                 pair.lost = time.monotonic()
             self._changed.notify_all()
 
+    def unreachable(self, name: str, reason: str) -> None:
+        """Hear why a peer cannot be reached for now; the mesh waits for it in any case."""
+
     def blame(self, name: str, error: MeshError) -> None:
         """Give up the pair with ``name`` for good; every wait raises ``error`` from now on."""
         with self._changed:

@@ -138,6 +138,11 @@ class Decisions:
         record = self._book.named(job)
         if not record.open or record.verdict(self.me):
             raise InputError(f"job {record.id} is decided already: {record.state(self.me)}")
+        if record.expired:
+            raise InputError(
+                f"job {record.id} has expired: it was to be approved within "
+                f"{record.proposal.job.expires}; {record.proposal.submitter} may submit it again"
+            )
         return record
 
     # This party's verdicts.
@@ -148,6 +153,14 @@ class Decisions:
             if record.final is None and not record.done:
                 record.note = own_reason
                 self._decide(record, STOP, public_reason)
+
+    def end_expired(self) -> None:
+        """End the jobs that this party leads and that others have not approved in time."""
+        for record in self._book.all():
+            if record.leads(self.me) and record.expired:
+                names = ", ".join(record.undecided)
+                reason = f"it expired: {names} did not decide within {record.proposal.job.expires}"
+                self.stop(record, reason, reason)
 
     def _approve(self, record: JobRecord, reason: str = "") -> None:
         check_policy(self._home.file, record.proposal)

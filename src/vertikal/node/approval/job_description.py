@@ -34,6 +34,8 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         f"  submitted by {proposal.submitter} on {_date(proposal.submitted)}, digest "
         f"{record.digest}",
         "",
+        *_in_short(home, record),
+        "",
         "What is computed",
         f"  {algorithm.description}, with {', '.join(job.names)};",
         f"  {' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
@@ -66,6 +68,37 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
         lines += ["", f"Note: {record.note}"]
     # Line by line, so that the text of another party cannot begin a line of its own.
     return "\n".join(printable(line) for line in lines)
+
+
+def _in_short(home: PartyHome, record: JobRecord) -> list[str]:
+    """Say in three sentences what a data-protection officer asks first."""
+    proposal, job, me = record.proposal, record.proposal.job, home.me
+    algorithm = algorithm_named(job.algorithm)
+    level = algorithm.exposure(job.algorithm_settings()).level
+    people = f"the people whom {' and '.join(job.table_parties)} all have"
+    if job.bare_dealer == me:
+        return [
+            f"{proposal.submitter} asks {me} to send random numbers to others, who train a model "
+            f"of {people}.",
+            f"{me} brings no data, and learns about nobody; it learns how many people there are.",
+            "It must not join forces with a party that it deals for, or these could see more than "
+            "is said below.",
+        ]
+    part = job.parties[me]
+    try:
+        count = len(record.columns or used_features(home.file, proposal))
+        columns = f"{count} column{'s' * (count != 1)}"
+    except InputError:
+        columns = "columns"
+    kept = f"the labels in {part.label} and " if part.label else ""
+    return [
+        f"{proposal.submitter} asks {me} to help train a model of {people}, with {kept}{columns} "
+        f"of its table {part.table}, whose cells stay at {me}.",
+        f"Every party learns which of its own people all have, and beyond that: {LEVELS[level]}.",
+        f"Afterwards {job.leader} can have people scored by their ids, "
+        f"{home.policy.predictions_per_day:,} a day at most, to which {me} contributes each time, "
+        f"until it deletes its part (`vertikal model delete {proposal.name}`).",
+    ]
 
 
 def _label_lines(job: Job) -> list[str]:

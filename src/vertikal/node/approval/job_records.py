@@ -135,6 +135,17 @@ class JobRecord:
     def open(self) -> bool:
         return self.final is None and not self.done
 
+    @property
+    def expired(self) -> bool:
+        """True if some have not approved the job in the time that it gives them."""
+        age = time.time() - self.proposal.submitted
+        return self.open and not self.approved_by_all and age > self.proposal.job.lifetime
+
+    @property
+    def undecided(self) -> list[str]:
+        """The parties that have not decided."""
+        return [name for name in self.proposal.job.names if not self.verdict(name)]
+
     def state(self, me: str) -> str:
         """Say in a few words, as lists show it, how far the job has come."""
         if self.final is not None:
@@ -146,8 +157,7 @@ class JobRecord:
             return "approved by all"
         if not self.verdict(me):
             return "asks for your approval"
-        missing = [name for name in self.proposal.job.names if not self.verdict(name)]
-        return f"waits for the approval of {', '.join(missing)}"
+        return f"waits for the approval of {', '.join(self.undecided)}"
 
     def is_news(self, decision: Decision) -> bool:
         """Return True if a decision changes anything. Only a final one replaces an approval."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hmac
+import os
 import secrets
 import socket
 import ssl
@@ -42,8 +43,9 @@ from vertikal.node.config.federation_file import (
     parse_members,
     render,
 )
+from vertikal.node.printable import printable
 from vertikal.records import from_json, from_msgpack
-from vertikal.secure.keys.identity import Certificate
+from vertikal.secure.keys.identity import Certificate, Identity
 
 _PREFIX = "vk1."
 _LINE = 1 << 20
@@ -51,6 +53,8 @@ _ENTRY = 1 << 16
 """Bytes of what a joining party sends."""
 _PAUSE = 0.2
 """Seconds to wait after a connection that could not be accepted."""
+_AGAIN = 1.0
+"""Seconds between two attempts to reach the inviting party."""
 _STEP = 20.0
 """Seconds that the other side has for one message."""
 MOST_STRANGERS = 64
@@ -98,6 +102,11 @@ class Invitation:
     ) -> None:
         for name in names:
             check_party_name(name)
+        if entry.listens is None:
+            raise InputError(
+                f"entry of {entry.name}: it must have 'listens', the address of its service, since "
+                f"the others dial it; `vertikal keygen {entry.name} --listens HOST:PORT` makes such"
+            )
         self._entries: dict[str, Member] = {}
         self._mine = entry
         self._names = names
@@ -175,7 +184,12 @@ class Invitation:
         try:
             with connection:
                 connection.do_handshake()
-                name = self.admit(_receive(connection, _ENTRY))
+                try:
+                    name = self.admit(_receive(connection, _ENTRY))
+                except VertikalError as error:
+                    # A used code, or an entry that does not fit: who sent it hears why.
+                    _send(connection, {"refused": str(error)})
+                    return
                 with self._changed:
                     self._waiting.add(name)
                     self._strangers.pop(connection, None)
@@ -188,7 +202,7 @@ class Invitation:
                 text = self.federation()
                 proof = proof_of(self._secrets[name], "federation", text)
                 _send(connection, {"federation": text, "proof": proof})
-        except (OSError, ValueError, VertikalError):
+        except (OSError, ValueError):
             # Somebody without a code, or one who hung up. The invitation goes on.
             pass
         finally:
@@ -206,7 +220,14 @@ class Invitation:
             good = hmac.compare_digest(proof.encode(), str(message.get("proof")).encode())
             if secret is None or not good or name in self._entries:
                 raise IdentityError("the code is not valid, or was used before")
-            self._entries[name] = parse_entry(entry, name)
+            member = parse_entry(entry, name)
+            # When all have joined nobody could put it right.
+            for other in (self._mine, *self._entries.values()):
+                if member.listens is not None and member.listens == other.listens:
+                    raise InputError(
+                        f"{name} cannot listen at {member.listens}, where {other.name} does"
+                    )
+            self._entries[name] = member
             self._changed.notify_all()
         return name
 
@@ -223,11 +244,9 @@ def join(
     context.check_hostname = False
     # The certificate is compared with the fingerprint in the code below, before anything is sent.
     context.verify_mode = ssl.CERT_NONE
+    plain = _dial(code.address, (host.strip("[]"), int(port)), seconds, say)
     try:
-        with (
-            socket.create_connection((host.strip("[]"), int(port)), _STEP) as plain,
-            context.wrap_socket(plain) as connection,
-        ):
+        with plain, context.wrap_socket(plain) as connection:
             raw = connection.getpeercert(binary_form=True) or b""
             shown = Certificate.parse(ssl.DER_cert_to_PEM_cert(raw).encode())
             if not hmac.compare_digest(shown.fingerprint, code.fingerprint):
@@ -246,11 +265,39 @@ def join(
             f"{code.address} gave no answer ({error}): the code is used up or too old, or not all "
             "have joined in time; ask for a new one"
         ) from None
+    if "refused" in answer:
+        raise InputError(f"{shown.name} refused: {printable(str(answer['refused']))[:300]}")
     text = str(answer.get("federation"))
     proof = proof_of(code.secret, "federation", text)
     if not hmac.compare_digest(proof.encode(), str(answer.get("proof")).encode()):
         raise SecrecyError("the federation file does not come from the party that wrote the code")
     return render(*check_federation(text).members)
+
+
+def _dial(
+    shown: str, address: tuple[str, int], seconds: float, say: Callable[[str], None]
+) -> socket.socket:
+    """Connect; as long as nobody listens there, say so once and try again, for so many seconds."""
+    until = time.monotonic() + seconds
+    said = ""
+    while True:
+        try:
+            return socket.create_connection(address, min(_STEP, max(0.1, until - time.monotonic())))
+        except ConnectionRefusedError:
+            why = "connection refused"
+        except socket.gaierror:
+            why = "no such host"
+        except OSError as error:
+            why = error.strerror or "no answer"
+        if time.monotonic() + _AGAIN > until:
+            raise DeadlineExceeded(
+                f"{why} at {shown} for {seconds:g} s: is `vertikal invite` running there, and is "
+                "the address right? The code is not used up"
+            )
+        if why != said:
+            say(f"{why} at {shown}, trying again")
+            said = why
+        time.sleep(_AGAIN)
 
 
 def parse_entry(text: str, name: str) -> Member:
@@ -273,6 +320,25 @@ def parse_entry(text: str, name: str) -> Member:
 def check_federation(text: str) -> FederationFile:
     """Read a federation file from text; its names, keys and addresses must fit together."""
     return FederationFile.of(parse_members(text))
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place to which no federation file can be written."""
+    if path.exists():
+        raise InputError(f"{path.name} is there already; move it away if there is to be a new one")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path.name} cannot be written: no folder that can be written to")
+
+
+def check_own_key(entry: Member, key: Path, certificate: Path, passphrase: bytes | None) -> None:
+    """Refuse an entry that is not of this key, or whose certificate is not good now."""
+    own = Identity.load(key, certificate, passphrase)
+    if own.certificate.fingerprint != entry.fingerprint:
+        raise CertificateMismatch(
+            f"the entry of {entry.name!r} has another key than {key.name!r}; `vertikal keygen "
+            f"{entry.name} --force` makes both anew"
+        )
+    own.certificate.check_time()
 
 
 def write_federation(path: Path, text: str) -> None:

@@ -39,6 +39,13 @@ from vertikal.parameters import LARGEST, Parameters, build
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, lt=1e9, description="a positive number of seconds")]
+Lasting = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[1-9][0-9]{0,3}[mhd]\Z",
+        description="a whole number with m, h or d, for minutes, hours or days",
+    ),
+]
 ClassName = str | int | float
 Factor = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
 
@@ -65,7 +72,8 @@ class Part(Parameters, frozen=True):
 class Job(Parameters, frozen=True):
     """A job as its file says it.
 
-    ``on_loss`` says what a service does when a party is lost: wait until it is back, or stop.
+    ``on_loss`` says what a service does when a party is lost: wait until it is back, or stop. A job
+    that is not approved by all in the time of ``expires`` ends.
     """
 
     parties: dict[str, Part]
@@ -75,6 +83,7 @@ class Job(Parameters, frozen=True):
     shape: Literal["star", "tree", "cycle"] = "star"
     timeout: Seconds = 300.0
     on_loss: Literal["wait", "stop"] = "wait"
+    expires: Lasting = "7d"
     secret_seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     @classmethod
@@ -199,6 +208,11 @@ class Job(Parameters, frozen=True):
         """The dealer without data, if the job has one."""
         bare = [name for name, part in self.parties.items() if part.table is None]
         return bare[0] if bare else None
+
+    @property
+    def lifetime(self) -> float:
+        """Seconds in which all must have approved the job."""
+        return float(self.expires[:-1]) * {"m": 60, "h": 3600, "d": 86400}[self.expires[-1]]
 
     @property
     def digest(self) -> str:

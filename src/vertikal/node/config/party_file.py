@@ -143,6 +143,9 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     certificate: str
     federation: str
     store: str
+    passphrase_file: str | None = None
+    """File with the passphrase of the key in its first line; names of variables are replaced, as in
+    ``$CREDENTIALS_DIRECTORY/passphrase``."""
     tables: dict[str, Offer] = {}
     policy: Policy = Policy()
     http: Http | None = None

@@ -408,6 +408,12 @@ class StandingLinks:
         elif sender != self.relay:
             raise WireError(f"a notice of {sender}, which is not the relay")
 
+    def unreachable(self, name: str, reason: str) -> None:
+        """Note why a peer that is dialled cannot be reached for now."""
+        with self._lock:
+            if name in self._presence and not self._presence[name].up:
+                self._presence[name].fault = reason
+
     def blame(self, name: str, error: MeshError) -> None:
         """Note why a link cannot be made, and try again later: files and versions change."""
         with self._lock:

@@ -35,6 +35,7 @@ from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.peer_message import peer_message
+from vertikal.node.predictions.booking import Booking
 from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.model_cache import Model, ModelCache
 from vertikal.node.predictions.request_comparison import RequestComparison
@@ -253,13 +254,18 @@ class Session:
             if not request.rows:
                 return
             digest = self._digest(request.ids, request.degraded)
-            told = self._known(request, digest, limit, questions)
-            self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
-            chosen = self._receive_chosen()
-            self._check_chosen(request, told, chosen)
-            self._compare(digest, chosen)
-            if chosen.any():
-                self._predict(request.ids, chosen)
+            booking = Booking(limit, questions, self._model.digest)
+            try:
+                told = self._known(request, digest, booking)
+                self._party.broadcast(told, (self._party.name, self._party.leader), KNOWN)
+                chosen = self._receive_chosen()
+                self._check_chosen(request, told, chosen)
+                self._compare(digest, chosen)
+                if chosen.any():
+                    booking.keep()
+                    self._predict(request.ids, chosen)
+            finally:
+                booking.end()
 
     def _check_chosen(self, request: _Request, told: Any, chosen: Any) -> None:
         """Refuse to score rows that were not asked for, or that this party refused or lacks."""
@@ -290,19 +296,17 @@ class Session:
             self._home.note_refusal(self._party.leader, f"request {digest.hex()}: {error}")
             raise
 
-    def _known(
-        self, request: _Request, digest: bytes, limit: DailyLimit, questions: QuestionCount
-    ) -> Any:
+    def _known(self, request: _Request, digest: bytes, booking: Booking) -> Any:
         """Answer which of the ids asked for are known here, or why they are not to be predicted."""
         try:
             self._model = self._cache.model(self._model.record)
             self._check_degraded(request)
-            limit.spend(request.rows)
+            booking.book_rows(request.rows)
             told = np.ones(request.rows, np.uint8)
             if self._party.name != self._bare_dealer:
                 self._rows = self._cache.rows(self._model)
                 told = self._rows.known(request.ids).astype(np.uint8)
-                questions.book(self._model.digest, self._rows.held(request.ids))
+                booking.book_questions(self._rows.held(request.ids))
             self._home.log.record(
                 "predicted",
                 peer=self._party.leader,

@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from vertikal.errors import PeerVisibleError
-from vertikal.files import disk_error, private_folder, sync_folder
+from vertikal.files import disk_error, private_folder, sync_folder, write_whole
 from vertikal.node.storage.id_marks import MARK_BYTES, IdMarks
 
 _NAMED = 5
@@ -47,6 +47,13 @@ class QuestionCount:
             self._refuse(spent)
             self._append(model, b"".join(marks.values()))
             asked.update(added)
+
+    def give_back(self, model: str, ids: Iterable[bytes]) -> None:
+        """Undo the booking of questions that were not answered."""
+        with self._lock:
+            asked = self._load(model) - Counter(map(self._marks().mark, ids))
+            write_whole(self._path(model), b"".join(asked.elements()))
+            self._asked[model] = asked
 
     def asked(self, model: str, ids: Sequence[bytes]) -> list[int]:
         """Count the questions so far about each of these ids."""

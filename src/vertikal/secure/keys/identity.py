@@ -30,6 +30,9 @@ _BEFORE = timedelta(hours=1)
 _SIGNATURE = ec.ECDSA(hashes.SHA256())
 _SCHEME = "sha256:"
 
+_LOCKED = b"ENCRYPTED"
+"""Words in the first line of a key file under a passphrase."""
+
 
 def server_name(name: str) -> str:
     """Write a party's name as a host name of fixed form, which TLS can compare."""
@@ -166,11 +169,11 @@ class Identity:
                 f"key file {key_file.name!r} must be readable by its owner only, got mode "
                 f"{key_file.stat().st_mode & 0o777:o}; run `chmod 600` on it"
             )
-        locked = b"ENCRYPTED" in raw
+        locked = _LOCKED in raw
         if locked and passphrase is None:
             raise InputError(
                 f"key file {key_file.name!r} is kept under a passphrase; give it in "
-                "VERTIKAL_PASSPHRASE"
+                "VERTIKAL_PASSPHRASE, or name a passphrase_file in the party file"
             )
         try:
             key = serialization.load_pem_private_key(raw, passphrase if locked else None)
@@ -206,6 +209,14 @@ def _private_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
+
+
+def is_locked(key_file: Path) -> bool:
+    """Tell whether a key file is there and kept under a passphrase."""
+    try:
+        return _LOCKED in key_file.read_bytes()
+    except OSError:
+        return False
 
 
 def _locked_bytes(key: ec.EllipticCurvePrivateKey, passphrase: bytes) -> bytes:
