@@ -166,3 +166,53 @@ def test_what_the_table_contradicts_is_refused_before_anybody_hears_of_it(world)
         with pytest.raises(InputError, match=said):
             submit(world, label)
     assert len(world["bank"].book.all()) == before
+
+
+FILES = """
+algorithm = "{algorithm}"
+[settings]
+seed = 1
+[parties.a]
+table = "a.csv"
+test = "a.csv"
+label = "answer"
+{labels}
+class_weight = "balanced"
+weight = "w"
+[parties.b]
+table = "b.csv"
+test = "b.csv"
+"""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "names"),
+    [
+        ("fdskl", ("no", "perhaps", "yes")),
+        ("admm", ("no", "perhaps", "yes")),
+        ("kernel", ("no", "perhaps", "yes")),
+        ("avfkam", ("yes", "no")),
+    ],
+)
+def test_every_algorithm_learns_named_and_weighed_classes_from_files(tmp_path, algorithm, names):
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(2, 240, 2))
+    places = np.digitize(a[:, 0] + b[:, 0], [-0.6, 0.6] if len(names) == 3 else [0])
+    answers = np.array(names)[places]
+    lines = [f"{u:.6f},{v:.6f},{w:.3f}" for u, v, w in np.c_[a, draw.uniform(0.5, 1, 240)]]
+    told = [f"{line},{answer}\n" for line, answer in zip(lines, answers, strict=True)]
+    (tmp_path / "a.csv").write_text("u,v,w,answer\n" + "".join(told))
+    (tmp_path / "b.csv").write_text("p,q\n" + "".join(f"{p:.6f},{q:.6f}\n" for p, q in b))
+    said = f"classes = {json.dumps(names)}" if len(names) == 3 else 'positive = "no"'
+    (tmp_path / "job.toml").write_text(FILES.format(algorithm=algorithm, labels=said))
+    out = tmp_path / "out"
+    given = ["run", str(tmp_path / "job.toml"), "--mesh", "local", "--out", str(out)]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 0, done.output
+    with (out / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    told = names if len(names) == 3 else names[1:]
+    assert [title for title in rows[0] if title.startswith("probability_")] == [
+        f"probability_{name}" for name in told
+    ]
+    assert np.mean([row["predicted"] for row in rows] == answers) > 0.7

@@ -330,14 +330,16 @@ class Service:
     def beat(self) -> None:
         """Tell the peers what this party knows, and begin what can begin."""
         was_full = self.home.room.full
-        if self.home.has_room() and was_full:
+        has_room = self.home.has_room()
+        if has_room and was_full:
             self.decisions.automatic.begin_all()
         self.gossip.beat()
         self._tell_faults()
-        self.decisions.end_expired()
         self._leader.begin_ready()
         if self._predictor is not None:
             self._predictor.tidy()
+        if has_room:
+            self.decisions.end_expired()
 
     def _tell_faults(self) -> None:
         """Say once why a peer cannot be reached."""

@@ -117,7 +117,7 @@ def train(
         party.table.columns,
         features,
         x,
-        terms.penalty / (design.rows if terms.weights is None else terms.weights.sum()),
+        terms.penalty / (design.rows if terms.weights is None else float(terms.weights.sum())),
         terms.rho,
         constant,
         unit,
