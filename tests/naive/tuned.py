@@ -97,7 +97,7 @@ def logistic_loss(f, y):
 
 
 def best_penalty(phi, targets, constant, penalties, held, fit, loss):
-    """(loss, penalty) with every part held out in turn; larger ones if the first is best."""
+    """(loss, penalty) with every part held out in turn; some beyond the ends if these are best."""
     tried = []
 
     def attempt(penalty):
@@ -111,10 +111,13 @@ def best_penalty(phi, targets, constant, penalties, held, fit, loss):
         if len(tried) > 2 and min(tried[:-2])[0] <= min(tried[-2:])[0]:
             break
         attempt(penalty)
-    for power in (1, 2, 3):
-        if min(tried)[1] < max(penalty for _, penalty in tried):
-            break
-        attempt(penalties[0] * (penalties[0] / penalties[1]) ** power)
+    ratio = penalties[0] / penalties[1]
+    for _ in range(3):
+        best = min(tried)[1]
+        if best == max(penalty for _, penalty in tried):
+            attempt(best * ratio)
+        elif best == min(penalty for _, penalty in tried):
+            attempt(best / ratio)
     return min(tried)
 
 

@@ -78,6 +78,11 @@ def test_larger_penalties_are_tried_where_the_first_is_the_best():
     assert [one.penalty for one in chosen.tried[:2]] == [1e-4, 1e-5]
 
 
+def test_smaller_penalties_are_tried_where_the_last_is_the_best():
+    chosen = choose_penalty(fitting(), (1e3, 1e2), HELD[:1])
+    assert chosen.penalty == min(one.penalty for one in chosen.tried) == pytest.approx(1e-1)
+
+
 def test_iterations_are_bounded_over_all_fits():
     operator = Dense(PHI)
     choose_penalty(

@@ -33,8 +33,8 @@ Array = npt.NDArray[Any]
 
 PATIENCE = 2
 """Penalties in a row that are no better than the best, after which no smaller ones are tried."""
-LARGER = 3
-"""Penalties above the first that are tried at most."""
+FURTHER = 3
+"""Penalties beyond those given that are tried at most."""
 REFACTOR = 30.0
 """Ratio of penalties beyond which a factor serves no longer."""
 
@@ -129,8 +129,8 @@ class Factor:
 def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[Array]) -> Chosen:
     """Fit along decreasing penalties, each part of ``held`` out once; return the best.
 
-    The path ends where the loss has risen for a while. Where the first penalty is the best, larger
-    ones are tried too, while there are iterations left.
+    The path ends where the loss has risen for a while. Where the largest or the smallest penalty is
+    the best, some beyond it are tried too, while there are iterations left.
     """
     factors = [Factor(fitting, out) for out in held]
     starts: list[Solution | None] = [None for _ in held]
@@ -159,10 +159,11 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
         attempt(penalty)
     assert best is not None
     ratio = penalties[0] / penalties[1] if len(penalties) > 1 else 1.0
-    for power in range(1, LARGER + 1):
-        if best[0].penalty < max(one.penalty for one in tried) or left < 1 or ratio <= 1:
+    for _ in range(FURTHER):
+        largest, smallest = (end(one.penalty for one in tried) for end in (max, min))
+        if left < 1 or ratio <= 1 or smallest < best[0].penalty < largest:
             break
-        attempt(penalties[0] * ratio**power)
+        attempt(best[0].penalty * (ratio if best[0].penalty == largest else 1 / ratio))
     return Chosen(best[0].penalty, best[0].loss, best[1], tuple(tried), factors[-1])
 
 

@@ -62,6 +62,8 @@ SEARCH_TOLERANCE = 5e-3
 TOLERANCE = 1e-3
 PATH_STEPS = 40
 """Iterations of one fit along the path of penalties; the next one goes on from there."""
+SHARED_STEPS = 20
+"""The same for several outputs, which go on together until the last of them is there."""
 MOST_STEPS = 200
 REFIT_SHARE = 3
 """One iteration of so many is left for the fit on all rows, where each opens values."""
@@ -195,7 +197,7 @@ def _choose(
         sums,
         SEARCH_TOLERANCE,
         settings.seed,
-        most_each=PATH_STEPS,
+        most_each=PATH_STEPS if settings.outputs == 1 else SHARED_STEPS,
     )
     held = parts_of(labels.targets, PARTS, settings.seed, classes=not settings.regression)
     if operator.rows >= SMALL or settings.hides:
