@@ -58,7 +58,7 @@ def test_it_beats_equal_columns():
 def test_several_classes():
     x, y = load_wine(return_X_y=True)
     scores = cross_val_score(KernelClassifier(**(SMALL | {"parties": 3})), x, y, cv=3)
-    assert scores.min() > 0.9
+    assert scores.mean() > 0.92
 
 
 def test_pipelines_and_searches():

@@ -168,7 +168,7 @@ class PooledRecipe:
             phi = features(self.parts, drawn, 2)
             grid = [10 ** (-2 - 0.75 * k) for k in range(7)]
             if last is not None:
-                grid = [last * ratio for ratio in (5.6, 1.0, 1 / 5.6, 1 / 32)]
+                grid = [last * ratio for ratio in (1.0, 1 / 5.6)]
             loss, last = best_penalty(phi, targets, mean, grid, thirds, square_fit, square_loss)
             rounds.append((loss, last, scales, drawn))
             if number < 2:
@@ -184,7 +184,7 @@ class PooledRecipe:
             for harmonic in (1, 3):
                 tried = [harmonic if i == kernel else one for i, one in enumerate(multiples)]
                 each = np.repeat(tried, (width // 2, width - width // 2))
-                grid = [penalty * ratio for ratio in (5.6, 1.0, 1 / 5.6, 1 / 32)]
+                grid = [penalty * ratio for ratio in (1.0, 1 / 5.6)]
                 phi = features(self.parts, drawn, each)
                 found = best_penalty(phi, targets, mean, grid, thirds, square_fit, square_loss)
                 if found[0] < 0.995 * loss:
@@ -196,7 +196,7 @@ class PooledRecipe:
         share = np.mean(targets > 0)
         constant = np.log(share / (1 - share))
         fifths = parts_of(targets[:, None], 5, settings.seed, classes=True)
-        grid = [penalty * ratio for ratio in (1.0, 0.32, 0.1, 0.032, 0.01, 0.0032)]
+        grid = [penalty * ratio for ratio in (0.32, 0.1, 0.032, 0.01, 0.0032)]
         _, penalty = best_penalty(phi, targets, constant, grid, fifths, logistic_fit, logistic_loss)
         a = logistic_fit(phi, targets, penalty, constant)
         return PooledModel(best, factors, penalty, relevance, drawn, a, constant)

@@ -46,6 +46,7 @@ def test_the_choices_and_predictions_of_the_pooled_recipe(monkeypatch):
     # Solved exactly, so that nothing but the ring's rounding is left between the two.
     monkeypatch.setattr(search, "TOLERANCE", 1e-7)
     monkeypatch.setattr(training, "TOLERANCE", 1e-7)
+    monkeypatch.setattr(training, "SEARCH_TOLERANCE", 1e-5)
     settings = settings_of(n_components=128)
     shards, _ = trained(TABLES, Y, settings)
     encodings = {

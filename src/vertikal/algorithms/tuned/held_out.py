@@ -35,6 +35,9 @@ PATIENCE = 2
 """Penalties in a row that are no better than the best, after which no smaller ones are tried."""
 FURTHER = 3
 """Penalties beyond those given that are tried at most."""
+MOST_SAMPLED = 1024
+"""Features by whose number rows of the Gram matrix are drawn at most, four for each: fits that
+begin at one another need no better preconditioner."""
 REFACTOR = 30.0
 """Ratio of penalties beyond which a factor serves no longer."""
 
@@ -111,7 +114,7 @@ class Factor:
     def __init__(self, fitting: Fitting, held: Array | None) -> None:
         operator = fitting.operator
         self._fitting, self._held = fitting, held
-        sample = sample_rows(operator.rows, operator.width, fitting.seed)
+        sample = sample_rows(operator.rows, min(operator.width // 2, MOST_SAMPLED), fitting.seed)
         self._gram = sampled_gram(operator, fitting.objective(1.0, held), sample)
         self._made: Preconditioner | None = None
         self._at = 0.0

@@ -51,7 +51,7 @@ BETTER = 0.995
 """Loss relative to the best so far, below which another bandwidth is taken."""
 PENALTIES = tuple(10 ** (-2 - 0.75 * step) for step in range(7))
 """Penalties of the first fit."""
-NEARBY = (5.6, 1.0, 1 / 5.6, 1 / 32)
+NEARBY = (1.0, 1 / 5.6)
 """Multiples of the last penalty that later fits try."""
 FEW_PENALTIES = (1e-3, 1e-4, 1e-5)
 """Penalties of the first fit where each iteration opens values."""

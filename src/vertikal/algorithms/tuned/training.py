@@ -50,15 +50,15 @@ from vertikal.solvers.objective import best_constants
 Array = npt.NDArray[Any]
 
 ENCODING = "smooth"
-PENALTIES = (1.0, 0.32, 0.1, 0.032, 0.01, 0.0032)
+PENALTIES = (0.32, 0.1, 0.032, 0.01, 0.0032)
 """Penalties of the first fit on all rows, over that of the search."""
-NEARBY = (1.0, 0.32, 0.1, 0.032)
+NEARBY = (1.0, 0.32)
 """Penalties of later fits over the last."""
 FEW_PENALTIES = (0.5, 0.05)
 """Penalties of the fit where each iteration opens values."""
 PARTS = 5
 """One part of so many is held out."""
-SEARCH_TOLERANCE = 5e-3
+SEARCH_TOLERANCE = 1e-2
 TOLERANCE = 1e-3
 PATH_STEPS = 40
 """Iterations of one fit along the path of penalties; the next one goes on from there."""
