@@ -21,7 +21,7 @@ from vertikal import errors
 
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
-MATHEMATICS = {"ring", "kernels", "losses", "solvers", "compute", "data"}
+MATHEMATICS = {"ring", "kernels", "losses", "metrics", "solvers", "compute", "data"}
 BELOW_PROGRAMS = MATHEMATICS | {"secure", "privacy", "party"}
 BELOW_ESTIMATORS = BELOW_PROGRAMS | {
     "algorithms",
@@ -50,6 +50,7 @@ ARROWS: dict[str, set[str]] = {
     "files": set(),
     "ring": set(),
     "losses": set(),
+    "metrics": set(),
     "data": set(),
     "mesh": set(),
     "reporting": set(),
