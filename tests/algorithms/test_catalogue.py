@@ -52,7 +52,8 @@ def test_the_table_leads_to_algorithms_under_their_own_names(name):
 
 def test_an_algorithm_that_there_is_not():
     with pytest.raises(
-        InputError, match=r"^algorithm must be one of \['admm', 'avfkam', 'fdskl'\], got 'toy'"
+        InputError,
+        match=r"^algorithm must be one of \['admm', 'avfkam', 'fdskl', 'kernel'\], got 'toy'",
     ):
         algorithm_named("toy")
 

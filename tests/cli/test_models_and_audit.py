@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from tests.node.models.test_evaluation import evaluation
 from tests.node.shards import shard_of
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
@@ -65,6 +66,27 @@ def test_models_are_listed_shown_and_deleted(store):
         "deleted credit, version 2\n"
     )
     assert call(store, "model", "list").output == "no models\n"
+
+
+def test_a_model_that_was_evaluated_is_shown_reported_and_compared(store):
+    models = ModelStore(store / "models")
+    models.save("judged", shard_of(8), FDSKL, evaluation=evaluation(), facts={"rows": 300})
+    shown = call(store, "model", "show", "judged").output
+    assert shown.startswith("result            AUC 0.9")
+    told = json.loads(call(store, "model", "show", "judged", "--json").output)
+    assert told["evaluation"]["together"]["rows"] == 100
+    page = store.parent / "page.html"
+    assert call(store, "model", "report", "judged", "-o", str(page)).output == "report  page.html\n"
+    assert "Line chart: ROC." in page.read_text()
+    told = json.loads(call(store, "model", "report", "judged", "--json").output)
+    assert (told["left"], told["evaluation"]["way"]) == ([], "at random")
+    compared = call(store, "model", "compare", "judged", "credit:1")
+    assert "judged, version 1" in compared.stdout
+    assert "not both were evaluated here" in compared.stderr
+    told = json.loads(call(store, "model", "compare", "judged", "judged:1", "--json").output)
+    assert {row["better"] for row in told["rows"]} == {"open", ""}
+    wrong = call(store, "model", "compare", "judged:x", "credit")
+    assert (wrong.exit_code, "NAME:VERSION" in wrong.output) == (2, True)
 
 
 def test_a_store_without_a_party_file(store):

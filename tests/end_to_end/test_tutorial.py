@@ -135,6 +135,12 @@ def test_the_walk_of_the_page(terminals):
             terminals.type(title, text)
         else:
             pytest.fail(f"nobody runs a block of {language!r}")
+    shown = terminals.run("lender", "vertikal model show credit")
+    assert re.match(
+        r"result +AUC 0\.\d+ \(0\.\d+ to \d\.\d+\) together, 0\.\d+ with the col", shown
+    )
+    assert "Line chart: ROC." in (terminals.root / "lender" / "credit.html").read_text()
+    assert "What left this party" in (terminals.root / "bank" / "credit.html").read_text()
     scores = pyarrow.parquet.read_table(terminals.root / "lender" / "scores.parquet").to_pylist()
     assert [one["id"] for one in scores] == ["1001", "1002", "1003", "nobody"]
     assert scores[-1]["status"] == "unknown"

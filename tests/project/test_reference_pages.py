@@ -22,6 +22,7 @@ from vertikal.algorithms.kernel_machine.phases import phases_of
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.values import disclosures_of
 from vertikal.cli import main
+from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.job_file import Job, Part
 from vertikal.privacy.ledger import Disclosure
 
@@ -71,7 +72,7 @@ def test_the_page_of_errors_has_the_tree():
         assert re.search(rf"^(## .*\b{one.__name__}\b|\| `{one.__name__}` )", page, re.M), one
 
 
-@pytest.mark.parametrize("kind", [Job, Part])
+@pytest.mark.parametrize("kind", [Job, Part, EvaluationPlan])
 def test_the_page_of_job_files_has_all_their_settings(kind):
     page = (DOCS / "reference-job-file.md").read_text()
     for field in msgspec.structs.fields(kind):

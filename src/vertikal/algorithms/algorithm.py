@@ -225,6 +225,13 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         """Return the f above which a row is of the positive one of two classes."""
         return 0.0
 
+    def alone(self, settings: SettingsT, party: str) -> SettingsT:
+        """Return the settings of the same learner at one label party alone, where nothing is sent.
+
+        An algorithm with levels of disclosure takes the one that hides nothing.
+        """
+        return msgspec.structs.replace(settings, parties=(party,), label_parties=(party,))
+
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         """Return True if the others may finish without a label party that vanishes.
 

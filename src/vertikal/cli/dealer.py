@@ -83,6 +83,13 @@ def join(
 def _rows_of(job: Job, name: str) -> int:
     """The number of rows that the others have, as the job says it."""
     rows = job.parties[name].rows
+    if job.evaluation is not None:
+        raise InputError.of(
+            "evaluation",
+            "left out where a dealer prepares ahead: training has fewer rows, and not yet known "
+            "ones",
+            job.evaluation.way,
+        )
     if rows is None:
         raise InputError.of(f"rows of {name}", "given: how many the others have", None)
     return rows

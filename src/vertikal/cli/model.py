@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import party_option, store_of
+from vertikal.node.printable import printable
 
 if TYPE_CHECKING:
-    from vertikal.node.models.store import Manifest, ModelStore
+    from vertikal.node.models.store import ModelStore
 
 
 _store_option = click.option(
@@ -25,7 +26,7 @@ _store_option = click.option(
 
 @click.group(cls=OrderedGroup)
 def model() -> None:
-    """List, show and delete this party's shards of models."""
+    """List, show, compare and delete this party's shards of models."""
 
 
 @model.command("list")
@@ -37,7 +38,9 @@ def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
     damaged: list[str] = []
     found = _models(party, store).versions(damaged)
     if as_json:
-        print_json([_told(one) for one in found])
+        from vertikal.node.models.model_card import card
+
+        print_json([card(one) for one in found])
     elif found:
         print_table(
             ("model", "version", "stored", "kind", "digest"),
@@ -58,21 +61,97 @@ def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
 def show(
     name: str, version: int | None, as_json: bool, store: Path | None, party: Path | None
 ) -> None:
-    """Check the files of the model NAME and show what is known about it."""
-    one = _models(party, store).check(name, version)
+    """Check the files of the model NAME and show what is known about it.
+
+    A model of a job with [evaluation] says at the label party how good it is.
+    """
+    from vertikal.node.models.model_card import card, describe
+
+    one, _, evaluation = _models(party, store).details(name, version)
     if as_json:
-        print_json(_told(one))
+        print_json(card(one, evaluation))
         return
-    for title, value in (
-        ("model", f"{one.name}, version {one.version}"),
-        ("party", one.party),
-        ("kind", one.kind),
-        ("stored", f"{one.created} by vertikal {one.library}"),
-        ("digest", one.digest),
-        *one.facts.items(),
-    ):
-        click.echo(f"{title:<12} {value}")
-    click.echo(f"{'files':<12} {', '.join(sorted(one.files))}: as they were stored")
+    lines = describe(one, evaluation)
+    lines.append(("files", f"{', '.join(sorted(one.files))}: as they were stored"))
+    width = max(12, *(len(title) for title, _ in lines))
+    for title, words in lines:
+        click.echo(f"{title:<{width}} {printable(words)}")
+
+
+@model.command()
+@click.argument("name")
+@click.option("--version", type=click.IntRange(1), help="Version; the newest by default.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The page, NAME.html."
+)
+@json_option
+@_store_option
+@party_option
+def report(
+    name: str,
+    version: int | None,
+    out: Path | None,
+    as_json: bool,
+    store: Path | None,
+    party: Path | None,
+) -> None:
+    """Write a page about the model NAME: curves, measures, columns, and what left this party.
+
+    With --json its numbers are printed in place of the page.
+    """
+    from vertikal.files import write_whole
+    from vertikal.node.models.model_card import card, what_left
+    from vertikal.node.models.model_page import model_page
+
+    one, account, evaluation = _models(party, store).details(name, version)
+    if as_json:
+        titles = ("to", "what", "form", "bytes", "learns")
+        left = [dict(zip(titles, row, strict=True)) for row in what_left(account)]
+        print_json({**card(one, evaluation), "left": left})
+        return
+    path = out or Path(f"{one.name}.html")
+    write_whole(path, model_page(one, account, evaluation).encode())
+    click.echo(f"report  {path.name}")
+
+
+@model.command()
+@click.argument("first")
+@click.argument("second")
+@json_option
+@_store_option
+@party_option
+def compare(first: str, second: str, as_json: bool, store: Path | None, party: Path | None) -> None:
+    """Compare two models, NAME or NAME:VERSION each: measures, then all that differs.
+
+    A measure is "open" where the intervals of the two overlap.
+    """
+    from vertikal.node.models import model_card
+
+    models = _models(party, store)
+    found = [models.details(*_numbered(text)) for text in (first, second)]
+    pairs = [(one, evaluation) for one, _, evaluation in found]
+    rows = model_card.compare(*pairs)
+    if as_json:
+        titles = ("what", "first", "second", "better")
+        models_told = [model_card.card(*pair) for pair in pairs]
+        print_json(
+            {"models": models_told, "rows": [dict(zip(titles, row, strict=True)) for row in rows]}
+        )
+        return
+    names = [f"{one.name}, version {one.version}" for one, _ in pairs]
+    print_table(("", *names, "better"), rows)
+    if any(evaluation is None for _, evaluation in pairs):
+        click.echo("not both were evaluated here; the label party keeps the measures", err=True)
+
+
+def _numbered(text: str) -> tuple[str, int | None]:
+    """Read NAME or NAME:VERSION."""
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not number.isdigit():
+        raise click.UsageError(f"a model is NAME or NAME:VERSION, got {text!r}")
+    return name, int(number)
 
 
 @model.command()
@@ -101,17 +180,3 @@ def _models(party: Path | None, store: Path | None) -> ModelStore:
     from vertikal.node.models.store import ModelStore
 
     return ModelStore((store or store_of(party)) / "models")
-
-
-def _told(one: Manifest) -> dict[str, Any]:
-    """Name the parts of a manifest that are for others to read."""
-    return {
-        "name": one.name,
-        "version": one.version,
-        "party": one.party,
-        "kind": one.kind,
-        "created": one.created,
-        "library": one.library,
-        "digest": one.digest,
-        "facts": one.facts,
-    }

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.metrics import decisions, deviations
-from vertikal.metrics.intervals import Interval, bootstrap
+from vertikal.metrics.intervals import DRAWS, Interval, bootstrap
 from vertikal.metrics.ranking import Curve, Ranking
 
 Array = npt.NDArray[Any]
@@ -55,7 +55,7 @@ class Measures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next(iter(self.numbers))
 
 
-def measure_numbers(predicted: Array, targets: Array) -> Measures:
+def measure_numbers(predicted: Array, targets: Array, draws: int = DRAWS) -> Measures:
     """Measure predictions (rows,) of numbers."""
     functions: dict[str, Measure] = {
         name: lambda weights, one=one: one(predicted, targets, weights)  # type: ignore[misc]
@@ -65,7 +65,7 @@ def measure_numbers(predicted: Array, targets: Array) -> Measures:
             ("mae", deviations.mae),
         )
     }
-    return Measures(len(targets), bootstrap(functions, len(targets)))
+    return Measures(len(targets), bootstrap(functions, len(targets), draws=draws))
 
 
 def measure_classes(
@@ -74,6 +74,7 @@ def measure_classes(
     classes: tuple[str, ...],
     predicted: Array,
     probabilities: Array | None,
+    draws: int = DRAWS,
 ) -> Measures:
     """Measure predictions of classes, of which ``places`` (rows,) are the true ones by number.
 
@@ -104,7 +105,7 @@ def measure_classes(
     functions["accuracy"] = lambda weights: decisions.accuracy(predicted, places, weights)
     if two:
         functions = {**functions, **of_class[1]}
-    found = bootstrap(functions, rows)
+    found = bootstrap(functions, rows, draws=draws)
     return Measures(
         rows,
         found,
@@ -113,7 +114,7 @@ def measure_classes(
                 int((places == place).sum()),
                 {name: found[name] for name in of_class[place]}
                 if two
-                else bootstrap(of_class[place], rows),
+                else bootstrap(of_class[place], rows, draws=draws),
                 curves[place],
             )
             for place in judged

@@ -28,8 +28,13 @@ def home(tmp_path):
     bank.close()
 
 
-def record_of(number, disclosure="values", **settings):
-    job = Job(algorithm="fdskl", parties=PARTS, settings={"disclosure": disclosure, **settings})
+def record_of(number, disclosure="values", evaluation=None, **settings):
+    job = Job(
+        algorithm="fdskl",
+        parties=PARTS,
+        settings={"disclosure": disclosure, **settings},
+        evaluation=evaluation,
+    )
     signed = SignedBytes(b"job %d" % number, b"")
     return JobRecord(number, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
 
@@ -87,6 +92,23 @@ def test_sealed_jobs_open_nothing_but_predictions(home):
     assert str(step) == "this job opens no number about a row of people to lender"
     (one,) = home.account.openings()
     assert (one.receiver, one.row_bits, one.prediction_bits) == ("lender", 0, 20)
+
+
+def test_predictions_of_rows_held_out_are_counted(home):
+    """A sealed job opens nothing else; three parties with tables are shuffled one by one."""
+    judged = {"holdout": 0.1, "contributions": True}
+    record = record_of(1, "sealed", judged, loss="square")
+    book(home, record, 30)
+    balance = home.account.balance("people", "lender")
+    assert balance.row_bits == 3 * (1 + 3) * 20
+    (step,) = steps(home, record.proposal, record.digest)
+    assert "from 0 to 240 bits at most" in str(step)
+    # A row is of training or held out, so that the larger of both numbers counts.
+    book(home, record_of(2, "values", {"holdout": 0.1}), 30)
+    assert home.account.balance("people", "lender").row_bits == 240 + 300
+    # Open jobs show features of all rows, which no limit counts.
+    book(home, record_of(3, "open", judged), 30)
+    assert home.account.balance("people", "lender").row_bits == 240 + 300
 
 
 def test_nothing_is_booked_for_what_a_party_sees_of_itself(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -119,6 +120,11 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         elif settings.solver != "exact" and len(settings.label_parties) > 1:
             found.append(ROWS)
         return found
+
+    def alone(self, settings: SettingsT, party: str) -> SettingsT:
+        return msgspec.structs.replace(
+            settings, parties=(party,), label_parties=(party,), disclosure="open"
+        )
 
     def prediction_shows(self, settings: SettingsT) -> str:
         if settings.hides:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -71,6 +72,11 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         if settings.n_components == "auto" and not settings.hides:
             found.append(GROWTH)
         return found
+
+    def alone(self, settings: KernelSettings, party: str) -> KernelSettings:
+        return msgspec.structs.replace(
+            settings, parties=(party,), label_parties=(party,), disclosure="open"
+        )
 
     def prediction_shows(self, settings: KernelSettings) -> str:
         return FDSKL.prediction_shows(_blocks(settings)[-1])

@@ -13,6 +13,7 @@ from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal
+from vertikal.node.config.evaluation_plan import TRIES
 from vertikal.node.storage.disclosure_account import Opening
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.secure.hidden.openings import OpenedBits
@@ -36,7 +37,7 @@ class Step:
 
     def __str__(self) -> str:
         one = self.opening
-        if not one.values:
+        if not one.row_bits:
             return f"this job opens no number about a row of {one.table} to {one.receiver}"
         if not one.bounded:
             return (
@@ -53,13 +54,15 @@ class Step:
 def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Opening]:
     """List what a job opens about the rows of ``me``, by receiver; nothing to itself.
 
-    A job that opens nothing in training is listed for the predictions with its model.
+    A job that opens nothing in training is listed for the predictions with its model. Predictions
+    of rows held out to evaluate it are counted as often as broken-off runs may repeat them.
     """
     job = proposal.job
     table = job.parties[me].table
     if table is None:
         return []
     exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
+    evaluated = job.held_out_predictions * TRIES if exposure.prediction_bits else 0
     nothing = OpenedValues(job.leader, OpenedBits(0, 0), safe_passes=0)
     return [
         Opening(
@@ -75,6 +78,7 @@ def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Ope
             gradient_bits=one.at_most.gradient_bits,
             distances=one.distances,
             prediction_bits=exposure.prediction_bits,
+            held_out_predictions=evaluated if one.label_party == job.leader else 0,
             bounded=one.safe_passes is not None,
         )
         for one in exposure.opened or (nothing,)

@@ -11,6 +11,7 @@ from vertikal.errors import InputError
 from vertikal.node.approval.disclosure_limit import steps
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
+from vertikal.node.config.evaluation_plan import HELD_OUT, TRIES
 from vertikal.node.config.job_file import Job
 from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
 from vertikal.node.printable import printable
@@ -49,6 +50,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     level = algorithm.exposure(job.algorithm_settings()).level
     lines += ["", "Who learns what", f"  level {level!r}: {LEVELS[level]}"]
     lines += [f"  {one.what}: {one.learns}" for one in messages]
+    lines += _evaluation(job)
     if record.open:
         lines += [f"  account: {step}" for step in steps(home, proposal, record.digest)]
     lines += _ids(home, record)
@@ -114,6 +116,28 @@ def _label_lines(job: Job) -> list[str]:
     if part.weight is not None:
         told.append(f"{job.leader} gives each row a weight")
     return [f"  Labels: {'; '.join(told)}"] if told else []
+
+
+def _evaluation(job: Job) -> list[str]:
+    """Say what evaluating the model shows."""
+    wanted = job.evaluation
+    if wanted is None:
+        return []
+    algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
+    times = job.held_out_predictions
+    bits = algorithm.exposure(settings).prediction_bits
+    told = f", {times * bits:,} bits about a row held out" if bits else ""
+    again = f", {TRIES} times that if runs are broken off" if bits else ""
+    shuffled = (
+        "; once as they are, and once for each party with a table with its rows shuffled"
+        if wanted.contributions
+        else ""
+    )
+    return [
+        f"  {HELD_OUT.what}: {wanted.holdout:.0%} of them, {wanted.way}; {HELD_OUT.learns}",
+        f"  evaluation: each row held out is predicted {times} time{'s' * (times > 1)}{told}{again}"
+        f"{shuffled}. {algorithm.prediction_shows(settings)}",
+    ]
 
 
 def _keys(home: PartyHome, record: JobRecord) -> str:
@@ -226,7 +250,10 @@ def _objections(home: PartyHome, record: JobRecord) -> list[str]:
 def _cost(home: PartyHome, record: JobRecord) -> list[str]:
     proposal, job = record.proposal, record.proposal.job
     width = max(1, len(record.columns) or 10)
-    cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), proposal.rows, width)
+    rows = proposal.rows
+    if job.evaluation is not None:
+        rows += round(rows * job.evaluation.holdout * (job.held_out_predictions - 1))
+    cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), rows, width)
     sent = cost.bytes_sent.get(home.me, 0)
     most = max(cost.bytes_sent.values())
     seconds = cost.multiplications / _SPEED + most / _BANDWIDTH + cost.rounds * _ROUND

@@ -45,7 +45,8 @@ def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
     """Read the table that a job uses here, if it uses one; no job reads it before this.
 
     A table that the job cannot use is refused now, and not when others have aligned their rows with
-    it: labels, classes, missing cells and columns without use are looked at in all rows.
+    it: labels, classes, missing cells, columns without use, and a column that rows are to be held
+    out by are looked at in all rows.
     """
     if proposal.job.parties[home.me].table is None:
         return TableSummary(0, "", ())
@@ -62,7 +63,21 @@ def summarise_table(home: PartyHome, proposal: Proposal) -> TableSummary:
     if plan is not None:
         read_labels(source, plan)
     learn_preparation(source, columns, missing=offer.missing, categories=offer.categories)
+    if proposal.job.split_column(home.me) is not None:
+        _check_split(source, proposal, rows)
     return TableSummary(rows, digest, columns)
+
+
+def _check_split(source: Source, proposal: Proposal, rows: int) -> None:
+    """Raise InputError if no rows can be held out by the column of a job's evaluation."""
+    import numpy as np
+
+    from vertikal.data.row_split import hold_out
+
+    plan = proposal.job.evaluation
+    if plan is not None:
+        draw = np.random.default_rng(0)
+        hold_out(source, np.arange(rows), plan.holdout, draw, group=plan.group, time=plan.time)
 
 
 def open_table(home: PartyHome, proposal: Proposal) -> Source:
@@ -89,5 +104,7 @@ def table_digest(
 ) -> str:
     """Compute the digest of the ids and columns that a job uses here; fills ``ids`` on the way."""
     columns = offered(home.file, proposal)[1]
-    plan = proposal.job.label_plan(home.me)
-    return source.digest([*columns, *(plan.columns if plan else ())], ids)
+    plan, split = proposal.job.label_plan(home.me), proposal.job.split_column(home.me)
+    labels = plan.columns if plan else ()
+    apart = [split] if split is not None and split not in (*columns, *labels) else []
+    return source.digest([*columns, *labels, *apart], ids)

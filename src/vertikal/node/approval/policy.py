@@ -47,6 +47,12 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
         raise InputError(
             f"{file.name} offers no column {part.weight[:60]!r} of table {part.table!r} as weights"
         )
+    split = proposal.job.split_column(file.name)
+    if split is not None and split not in (*offer.features, *offer.splits):
+        raise InputError(
+            f"{file.name} offers no column {split[:60]!r} of table {part.table!r} to hold out rows "
+            "by (splits)"
+        )
     columns = offer.features if part.columns is None else part.columns
     for column in columns:
         if column not in offer.features:

@@ -51,7 +51,7 @@ def _check(owner: _Owner, name: str, offer: Offer, cells: bool) -> TableFinding:
     rows = 0
     try:
         source = open_offer(owner, offer)
-        wanted = (*offer.features, *offer.labels, *offer.weights)
+        wanted = (*offer.features, *offer.labels, *offer.weights, *offer.splits)
         absent = [column for column in wanted if column not in source.columns]
         if absent:
             there = ", ".join(map(repr, source.columns)) or "none"

@@ -14,6 +14,8 @@
     columns = ["balance"]            # all that are offered, if left out
     [parties.notary]                 # a dealer without data says how many rows the others have;
     rows = 30000                     # between services nothing: they tell it
+    [evaluation]                     # the model is measured on rows that it was not trained on
+    holdout = 0.2
 
 `vertikal run` reads the tables from files beside the job, whose rows are the same people in the
 same order. A party may also name a ``test`` table of other people there, with the same columns; if
@@ -34,6 +36,7 @@ import msgspec
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.labels import LabelPlan, class_name
 from vertikal.errors import InputError
+from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.federation_file import read_toml
 from vertikal.parameters import LARGEST, Parameters, build
 from vertikal.secure.keys.prg import derive_key, fresh_key
@@ -85,6 +88,7 @@ class Job(Parameters, frozen=True):
     on_loss: Literal["wait", "stop"] = "wait"
     expires: Lasting = "7d"
     secret_seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    evaluation: EvaluationPlan | None = None
 
     @classmethod
     def load(cls, path: Path) -> Job:
@@ -125,6 +129,8 @@ class Job(Parameters, frozen=True):
         dealer = self.dealer
         for name, part in self.parties.items():
             self._check_part(name, part, dealer)
+        if self.evaluation is not None:
+            self._check_evaluation(self.evaluation)
 
     def _check_labels(self) -> None:
         """Refuse classes and weights that contradict one another, whatever the tables hold."""
@@ -167,6 +173,22 @@ class Job(Parameters, frozen=True):
             )
         if part.columns is not None or part.test is not None:
             raise InputError.of(f"columns and test of {name}", "left out: it has no table", "some")
+
+    def _check_evaluation(self, evaluation: EvaluationPlan) -> None:
+        """Refuse to evaluate where that would open more than the job's level or budget says."""
+        algorithm, settings = algorithm_named(self.algorithm), self.algorithm_settings()
+        if algorithm.exposure(settings).private:
+            raise InputError.of(
+                "evaluation",
+                "left out with differential privacy, whose budget does not cover predictions",
+                evaluation.holdout,
+            )
+        if algorithm.can_spare_label_parties(settings):
+            raise InputError.of(
+                "evaluation", "left out where a label party may vanish", evaluation.holdout
+            )
+        if evaluation.column is not None and evaluation.column == self.parties[self.leader].label:
+            raise InputError.of("evaluation", "by another column than the label", evaluation.column)
 
     def check_for_services(self) -> None:
         """Refuse what is only meant for tables that are files beside the job."""
@@ -249,6 +271,19 @@ class Job(Parameters, frozen=True):
     def leader(self) -> str:
         """The first label party, which submits the job and speaks for it."""
         return self.label_parties[0]
+
+    @property
+    def held_out_predictions(self) -> int:
+        """Predictions of each row that is held out: one, and one for each contribution."""
+        if self.evaluation is None:
+            return 0
+        return 1 + (len(self.table_parties) if self.evaluation.contributions else 0)
+
+    def split_column(self, name: str) -> str | None:
+        """The column of this party by which rows are held out, if there is one."""
+        if self.evaluation is None or name != self.leader:
+            return None
+        return self.evaluation.column
 
     @property
     def predicts(self) -> bool:

@@ -58,6 +58,8 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The SQL query, where ``source`` is a database."""
     missing: str = "refuse"
     categories: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    """Columns by which a job may hold out rows, beside the features."""
     separator: str = ","
     """The character between two cells of a CSV file."""
     decimal: str = "."
@@ -195,11 +197,11 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def _check_offer(name: str, offer: Offer) -> None:
-    columns = (offer.id, *offer.features, *offer.labels, *offer.weights)
+    columns = (offer.id, *offer.features, *offer.labels, *offer.weights, *offer.splits)
     if len(set(columns)) != len(columns):
         raise InputError(
-            f"party file: table {name!r} must name each column once, as id, feature, label or "
-            "weight"
+            f"party file: table {name!r} must name each column once, as id, feature, label, weight "
+            "or split"
         )
     if not offer.features and not offer.labels:
         raise InputError(f"party file: table {name!r} must offer one column at least, got none")

@@ -52,12 +52,17 @@ class ScoreReading:
         if chances is not None:
             columns["probability"] = _by_class(names, chances, scored)
         if self.classes:
-            best = f.argmax(axis=1) if several else (f[:, 0] > self.threshold).astype(int)
             columns["predicted"] = [
                 self.classes[place] if there else None
-                for place, there in zip(best, scored, strict=True)
+                for place, there in zip(self.predicted(f), scored, strict=True)
             ]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def predicted(self, f: Array) -> Array:
+        """Return the number of the class that each row is predicted to be of."""
+        if f.shape[1] > 1:
+            return np.asarray(f.argmax(axis=1))
+        return (f[:, 0] > self.threshold).astype(np.int64)
 
     def probabilities(self, f: Array) -> Array | None:
         """Return the probability of each output's class; of several they add up to 1."""

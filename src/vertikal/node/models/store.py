@@ -5,6 +5,7 @@
     models/credit/3/arrays.npz         its arrays, and invented rows with its answers
     models/credit/3/preparation.json   how the party's columns are prepared, if they are
     models/credit/3/account.json       what left the party in training, and where time went
+    models/credit/3/evaluation.json    how good it is, at the label party, if it was evaluated
 
 A version is written beside and moved into place by one rename, so a crash leaves it whole or not
 there at all; versions are never written to again. Folders and files are the owner's only. Nothing
@@ -37,17 +38,21 @@ from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
 from vertikal.node.models import known_answers
 from vertikal.node.models.account import Account
+from vertikal.node.models.evaluation import Evaluation
 from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
-MANIFEST, SHARD, ARRAYS, PREPARATION, ACCOUNT = (
+MANIFEST, SHARD, ARRAYS, PREPARATION, ACCOUNT, EVALUATION = (
     "manifest.json",
     "shard.json",
     "arrays.npz",
     "preparation.json",
     "account.json",
+    "evaluation.json",
 )
+_OF_THE_RUN = (ACCOUNT, EVALUATION)
+"""Files about the run that trained the shard, which two runs with the same shard do not share."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KNOWN = ("golden rows", "golden answers")
 _STALE = 3600.0
@@ -72,9 +77,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """Digest of the shard as a whole: the same for the same shard, whenever it was stored.
 
-        The account is left out: no two runs take the same time.
+        Account and evaluation are left out: no two runs take the same time, and the same shard may
+        be measured on other rows.
         """
-        files = sorted(item for item in self.files.items() if item[0] != ACCOUNT)
+        files = sorted(item for item in self.files.items() if item[0] not in _OF_THE_RUN)
         listed = json.dumps([self.kind, files]).encode()
         return hashlib.sha256(listed).hexdigest()
 
@@ -109,6 +115,7 @@ class ModelStore:
         *,
         preparation: Preparation | None = None,
         account: Account | None = None,
+        evaluation: Evaluation | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Manifest:
         """Store a shard of this algorithm as the next version of ``name``.
@@ -117,7 +124,11 @@ class ModelStore:
         """
         folder = self._folder / _checked(name)
         files = _files_of(shard, algorithm)
-        for title, record in ((PREPARATION, preparation), (ACCOUNT, account)):
+        for title, record in (
+            (PREPARATION, preparation),
+            (ACCOUNT, account),
+            (EVALUATION, evaluation),
+        ):
             if record is not None:
                 files[title] = msgspec.json.encode(record)
         fresh = folder / f".new-{secrets.token_hex(8)}"
@@ -201,6 +212,23 @@ class ModelStore:
                 f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
             )
         return Stored(manifest, shard, preparation, account)
+
+    def details(
+        self, name: str, version: int | None = None
+    ) -> tuple[Manifest, Account | None, Evaluation | None]:
+        """Check the files of a version; return its manifest, account and evaluation.
+
+        No algorithm is needed for that, and the shard is not made of them.
+        """
+        manifest = self.show(name, version)
+        what = f"model {name!r}, version {manifest.version}"
+        files = self._read(manifest, what)
+        try:
+            account = from_json(files[ACCOUNT], Account) if ACCOUNT in files else None
+            found = from_json(files[EVALUATION], Evaluation) if EVALUATION in files else None
+        except msgspec.DecodeError as error:
+            raise InputError(f"{what} is not one of this library: {error}") from None
+        return manifest, account, found
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
         """List every version of every model, by name and number.
@@ -308,7 +336,7 @@ class ModelStore:
         folder = self._folder / manifest.name / str(manifest.version)
         files = {}
         for title, digest in manifest.files.items():
-            if title not in (SHARD, ARRAYS, PREPARATION, ACCOUNT):
+            if title not in (SHARD, ARRAYS, PREPARATION, ACCOUNT, EVALUATION):
                 raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
             try:
                 files[title] = (folder / title).read_bytes()

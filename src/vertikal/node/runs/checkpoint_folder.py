@@ -32,6 +32,7 @@ CHECKPOINTS = "checkpoints"
 SECRET = "secret"
 ROWS = "rows"
 MARKS = "marks"
+SPLIT = "split"
 _DIGEST = 32
 _HEAD = struct.Struct("<Q32s")
 
@@ -151,7 +152,7 @@ class CheckpointFolder:
     def forget_work(self) -> None:
         """Forget blocks and answers; what was opened stays counted."""
         for path in self.folder.iterdir():
-            if path.name not in (SECRET, ROWS, MARKS) and not path.name.startswith(OPENED):
+            if path.name not in (SECRET, ROWS, MARKS, SPLIT) and not path.name.startswith(OPENED):
                 path.unlink()
         self._ends.clear()
 

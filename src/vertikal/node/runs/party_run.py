@@ -1,4 +1,6 @@
-"""One run of one job at one party, stage by stage: resume, align, prepare, train, publish, predict.
+"""One run of one job at one party, stage by stage.
+
+The stages are: resume, align, prepare, train, evaluate, publish, predict.
 
 Between services the parties first tell one another how far each has come, so that all take up the
 work at the same place. Every stage leaves a checkpoint; a run that is broken off costs no more than
@@ -30,14 +32,23 @@ from vertikal.data.labels import LabelledRows, read_labels
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Table
-from vertikal.errors import AgreementError, DiskFull, InputError, MeshError, VertikalError
+from vertikal.errors import (
+    AgreementError,
+    DiskFull,
+    InputError,
+    MeshError,
+    PeerVisibleError,
+    VertikalError,
+)
 from vertikal.files import disk_error, is_full
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 from vertikal.node.models.account import Account
+from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
+from vertikal.node.runs.evaluation import HeldOut, agree_on_rows, choose_rows, evaluate
 from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.runs.workplaces import Workplace
 from vertikal.node.storage.prepared_correlation import CorrelationFile
@@ -72,6 +83,14 @@ class Reached(NamedTuple):
     mark: str = ""
 
 
+class RunRows(NamedTuple):
+    """The rows of a party's table that a run uses, in the common order."""
+
+    trained: Array
+    held_out: Array | None = None
+    """Rows that are held out of training, if the job is evaluated."""
+
+
 @dataclass(frozen=True)
 class PartyRun:
     """All that a run works with at one party."""
@@ -96,6 +115,13 @@ class Columns:
     """Names of the classes at a label party; of two the second is the positive one."""
     test: Table | None = None
     """Rows of other people, to be predicted after training."""
+    held_out: HeldOut | None = None
+    """Rows that are predicted after training to measure the model."""
+
+    @property
+    def rows(self) -> int:
+        """All rows that the job uses."""
+        return self.table.rows + (self.held_out.table.rows if self.held_out else 0)
 
 
 def run_party(run: PartyRun) -> Any:
@@ -146,6 +172,8 @@ def _take_part(run: PartyRun) -> Any:
         reached = _resume(run, kept)
         if reached < TRAINED:
             columns = _prepare(run, _common_rows(run, kept, reached))
+    elif place.job.evaluation is not None and columns is not None:
+        columns = _prepare(run, _part(run, np.arange(columns.table.rows)))
     shard = None if columns is None else _learn(run, columns)
     if kept is not None:
         # Nobody leaves before everybody has its shard: a run that ends here has ended everywhere.
@@ -213,21 +241,37 @@ def _no_stage(mesh: Mesh, peer: str, told: Any) -> MeshError:
     return MeshError(f"{mesh.me}: {peer} says that it has come to {told!r:.60}, which is no stage")
 
 
-def _common_rows(run: PartyRun, kept: CheckpointFolder, reached: int) -> Array:
+def _common_rows(run: PartyRun, kept: CheckpointFolder, reached: int) -> RunRows:
     """Find this party's rows that all have, in the common order, or read them from checkpoints."""
     place = run.place
     if place.table is None:
         if reached == NOTHING:
             _hear_rows(run, kept)
-        return np.arange(int.from_bytes(kept.read(ROWS) or b"", "big"))
+        return _part(run, np.arange(int.from_bytes(kept.read(ROWS) or b"", "big")))
     cells: list[Any] = []
     place.check_table(place.table.source, cells)
     ids = normalise(place.me, cells)
     if reached == NOTHING:
         _align(run, kept, ids)
-    rows = np.frombuffer(kept.read(ROWS) or b"", np.int64)
-    place.check_rows([ids.values[row] for row in rows])
+    rows = _part(run, np.frombuffer(kept.read(ROWS) or b"", np.int64))
+    if len(rows.trained) < place.least_rows:
+        raise PeerVisibleError(
+            f"{place.me} takes part with {place.least_rows} rows of training at least, and the "
+            f"evaluation leaves {len(rows.trained)}"
+        )
+    # Of the rows that the model is made of: those held out leave no trace in it.
+    place.check_rows([ids.values[row] for row in rows.trained])
     return rows
+
+
+def _part(run: PartyRun, rows: Array) -> RunRows:
+    """Part the common rows into those of training and those held out, as the leader says."""
+    if run.place.job.evaluation is None:
+        return RunRows(rows)
+    party = _party(run, Table(run.place.me, (), np.zeros((len(rows), 0))), None, "hold out")
+    held = agree_on_rows(party, run.place, rows)
+    run.place.note("held out", f"{held.sum()} of {len(rows)} common rows, for evaluation")
+    return RunRows(rows[~held], rows[held])
 
 
 def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
@@ -274,20 +318,24 @@ def _hear_rows(run: PartyRun, kept: CheckpointFolder) -> None:
     kept.write(ROWS, rows.to_bytes(8, "big"))
 
 
-def _prepare(run: PartyRun, rows: Array | None) -> Columns:
+def _prepare(run: PartyRun, rows: RunRows | None) -> Columns:
     with run.reporter.stage("prepare"):
         return prepare(run.place, rows)
 
 
-def prepare(place: Workplace, rows: Array | None = None) -> Columns:
-    """Read a party's table and turn it into numbers: these rows, or all of them as they come."""
+def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
+    """Read a party's table and turn it into numbers: these rows, or all of them as they come.
+
+    Preparation is learned on the rows of training; rows held out are prepared like strangers'.
+    """
     used, job = place.table, place.job
     if used is None:
         return _columns_of_dealer(place, rows)
+    trained = None if rows is None else rows.trained
     preparation, prepared = learn_preparation(
         used.source,
         used.columns,
-        rows=rows,
+        rows=trained,
         missing=used.missing,
         categories=used.categories,
     )
@@ -297,25 +345,35 @@ def prepare(place: Workplace, rows: Array | None = None) -> Columns:
     if algorithm_named(job.algorithm).exposure(settings).private:
         _check_private(place.me, used.columns, prepared.table)
     found = _labels(place, used.source, rows)
+    if rows is None and job.evaluation is not None and place.me == job.leader:
+        # A column that no rows can be held out by is found before anything is sent.
+        choose_rows(place, np.arange(prepared.table.rows))
     # Columns and labels were read after the ids, by hours where others were waited for: another
     # table would give these people the rows of others. Nothing of the columns has left so far.
     place.check_table(used.source)
     test = _test_table(place, preparation)
+    held_out = None
+    if rows is not None and rows.held_out is not None:
+        table = preparation.apply(used.source, rows.held_out).table
+        held_out = HeldOut(table, None if found is None else _labels_of(found, len(rows.trained)))
     if found is None:
-        return Columns(prepared.table, None, preparation, test=test)
-    labels = Labels(found.targets, found.weights)
-    return Columns(prepared.table, labels, preparation, found.classes, test)
+        return Columns(prepared.table, None, preparation, test=test, held_out=held_out)
+    labels = _labels_of(found, 0, prepared.table.rows)
+    return Columns(prepared.table, labels, preparation, found.classes, test, held_out)
 
 
-def _columns_of_dealer(place: Workplace, rows: Array | None) -> Columns:
+def _columns_of_dealer(place: Workplace, rows: RunRows | None) -> Columns:
     """Make the part of a dealer without data: no columns, as many rows as the others have."""
-    count = place.job.parties[place.me].rows if rows is None else len(rows)
+    count = place.job.parties[place.me].rows if rows is None else len(rows.trained)
     if count is None:
         raise InputError.of(
             f"rows of {place.me}", "given where no service tells it: those of the others", None
         )
     nothing = Preparation(place.me, "refuse", ())
-    return Columns(Table(place.me, (), np.empty((count, 0))), None, nothing)
+    held_out = None
+    if rows is not None and rows.held_out is not None:
+        held_out = HeldOut(Table(place.me, (), np.empty((len(rows.held_out), 0))), None)
+    return Columns(Table(place.me, (), np.empty((count, 0))), None, nothing, held_out=held_out)
 
 
 def _check_private(me: str, columns: tuple[str, ...], table: Table) -> None:
@@ -330,9 +388,19 @@ def _check_private(me: str, columns: tuple[str, ...], table: Table) -> None:
         )
 
 
-def _labels(place: Workplace, source: Source, rows: Array | None) -> LabelledRows | None:
+def _labels(place: Workplace, source: Source, rows: RunRows | None) -> LabelledRows | None:
+    """Read the labels of all rows, those of training first."""
     plan = place.job.label_plan(place.me)
-    return None if plan is None else read_labels(source, plan, rows)
+    if plan is None:
+        return None
+    if rows is None:
+        return read_labels(source, plan)
+    together = [one for one in rows if one is not None]
+    return read_labels(source, plan, np.concatenate(together))
+
+
+def _labels_of(found: LabelledRows, start: int, stop: int | None = None) -> Labels:
+    return Labels(found.targets[start:stop], found.weights[start:stop])
 
 
 def _test_table(place: Workplace, preparation: Preparation) -> Table | None:
@@ -356,24 +424,42 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
     def save_early(shard: Any) -> None:
         # A run that is resumed stores nothing early: a stored shard says that the job is done.
         if place.checkpoints is None:
-            _publish(run, columns, shard)
+            _publish(run, columns, shard, None)
 
-    place.book(columns.table.rows)
+    place.book(columns.rows)
     party = _party(run, columns.table, columns.labels, "train", save_early)
     shard = algorithm.train(party, settings, place.budget, place.facts["job"])
-    _publish(run, columns, shard)
+    _publish(run, columns, shard, _evaluate(run, columns, shard))
     return shard
 
 
-def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
+def _evaluate(run: PartyRun, columns: Columns, shard: Any) -> Evaluation | None:
+    """Measure the model on the rows held out, if there are any: at the leader."""
+    if columns.held_out is None:
+        return None
+    with run.reporter.stage("evaluate"):
+        found = evaluate(
+            run.place,
+            lambda table, step: _party(run, table, None, step),
+            shard,
+            columns.held_out,
+            (columns.table, columns.labels),
+            columns.classes,
+            run.reporter,
+        )
+    if found is not None:
+        run.place.note("evaluated", found.first_line)
+    return found
+
+
+def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation | None) -> None:
     """Store the shard, in place of those that earlier runs of this job have stored."""
     place = run.place
     if place.models is None:
         return
     earlier = place.models.of_job(place.facts["job"])
-    facts = {**place.facts, "rows": columns.table.rows, "algorithm": place.job.algorithm}
     algorithm = algorithm_named(place.job.algorithm)
-    facts |= algorithm.facts_for_owner(shard)
+    facts = {**place.facts, **_facts(place, columns), **algorithm.facts_for_owner(shard)}
     if columns.classes:
         facts["classes"] = list(columns.classes)
     if len(columns.classes) == 2:
@@ -384,10 +470,32 @@ def _publish(run: PartyRun, columns: Columns, shard: Any) -> None:
         algorithm,
         preparation=columns.preparation,
         account=Account.of(place.me, run.steps),
+        evaluation=evaluation,
         facts=facts,
     )
     for one in earlier:
         place.models.delete(one.name, one.version)
+
+
+def _facts(place: Workplace, columns: Columns) -> dict[str, Any]:
+    """Tell what the model is of, for this party's owner: all of it stands in the job."""
+    job = place.job
+    facts: dict[str, Any] = {"rows": columns.table.rows}
+    if columns.held_out is not None:
+        facts["held_out"] = columns.held_out.table.rows
+    return facts | {
+        "algorithm": job.algorithm,
+        "settings": job.settings,
+        "columns": list(columns.preparation.names),
+        "parties": {
+            name: {
+                key: list(value) if isinstance(value, tuple) else value
+                for key in ("table", "label", "columns")
+                if (value := getattr(part, key)) is not None
+            }
+            for name, part in job.parties.items()
+        },
+    }
 
 
 def _predict(run: PartyRun, shard: Any, columns: Columns, test: Table) -> None:
@@ -423,8 +531,9 @@ def _party(
         shape=job.shape,
         observer=run.reporter,
         save_shard=save_shard,
-        checkpoints=place.checkpoints,
-        prepared=run.prepared,
+        # Other steps are no work to go on with: what they open is counted where they begin.
+        checkpoints=place.checkpoints if step == "train" else None,
+        prepared=run.prepared if step == "train" else None,
     )
     run.steps.append(party)
     return party

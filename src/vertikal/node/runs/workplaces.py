@@ -216,7 +216,9 @@ class FolderWorkplace(Workplace):
             return None
         source = open_source(self.me, part.table, folder=self._tables)
         features = tuple(name for name in source.columns if name not in (part.label, part.weight))
-        columns = features if part.columns is None else part.columns
+        split = self.job.split_column(self.me)
+        unasked = tuple(name for name in features if name != split)
+        columns = unasked if part.columns is None else part.columns
         unknown = [name for name in columns if name not in features]
         if unknown:
             raise InputError.of(f"columns of {self.me}", f"some of {list(features)}", unknown[0])

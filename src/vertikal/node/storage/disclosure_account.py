@@ -48,13 +48,17 @@ class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Distances between two rows each."""
     prediction_bits: int = 0
     """Bits of a prediction about the person asked for; 0 if it shows features."""
+    held_out_predictions: int = 0
+    """Predictions of a row that is held out of training to evaluate the model; 0 if these show
+    features, or if there are none."""
     bounded: bool = True
     """False if the owner has allowed a level that shows these numbers whatever their number."""
 
     @property
     def row_bits(self) -> int:
-        """Bits about each row."""
-        return self.values * self.value_bits
+        """Bits about each row: it is either a row of training or held out."""
+        evaluated = self.held_out_predictions * self.prediction_bits
+        return max(self.values * self.value_bits, evaluated)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""The ``[evaluation]`` of a job file: which rows are held out of training, and what that shows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from vertikal.errors import InputError
+from vertikal.parameters import Parameters
+from vertikal.privacy.ledger import Disclosure
+
+TRIES = 3
+"""Times that the same prediction of a held-out row may be opened, in runs that are broken off."""
+
+HELD_OUT = Disclosure(
+    "held-out rows",
+    "which of the common rows are held out of training, chosen by the label party",
+    "each party learns which of its rows these are: at random nothing else, by a time column which "
+    "rows are the last, by a group column which rows belong to some of the groups",
+    masked=False,
+)
+TO_PREDICT = Disclosure(
+    "predictions to make",
+    "which predictions of held-out rows the label party still lacks",
+    "nothing about a row",
+    masked=False,
+)
+
+
+class EvaluationPlan(Parameters, frozen=True):
+    """The rows that are held out of training, and measured with the model.
+
+    They are drawn at random, by whole groups of a ``group`` column, or are the last by a ``time``
+    column; both are columns of the first label party, which chooses the rows. ``contributions``
+    predicts them once more for each party, with its rows shuffled.
+    """
+
+    holdout: Annotated[float, msgspec.Meta(gt=0, lt=1, description="a share between 0 and 1")] = 0.2
+    group: str | None = None
+    time: str | None = None
+    contributions: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group is not None and self.time is not None:
+            raise InputError.of("evaluation", "by a group or by a time, not by both", "both")
+
+    @property
+    def column(self) -> str | None:
+        """The column by which rows are held out, if there is one."""
+        return self.group or self.time
+
+    @property
+    def way(self) -> str:
+        """The way in which rows are held out, in words."""
+        if self.group is not None:
+            return f"whole groups of {self.group}, at random"
+        return "at random" if self.time is None else f"the last by {self.time}"

@@ -1,0 +1,168 @@
+"""A stored model as one page: how good it is, what it is of, and what left the party for it.
+
+At the label party the page has the measures; at another it has that party's own part.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from vertikal.metrics.measures import TITLES, ClassMeasures
+from vertikal.node.models.account import Account
+from vertikal.node.models.evaluation import Evaluation, in_words, short
+from vertikal.node.models.model_card import describe, what_left
+from vertikal.node.models.store import Manifest
+from vertikal.reporting.bar_chart import bar_chart
+from vertikal.reporting.line_chart import Series, line_chart
+from vertikal.reporting.rendering import render_page
+from vertikal.reporting.units import bytes_text, seconds_text
+from vertikal.version import __version__
+
+Figure = tuple[Markup, str]
+
+_CURVES = (
+    (
+        "roc",
+        "ROC",
+        "share of the others that is called positive",
+        "share of the positive rows that is found",
+        True,
+        "The area under it is the AUC; the diagonal is chance.",
+    ),
+    (
+        "precision_recall",
+        "Precision and recall",
+        "recall",
+        "precision",
+        False,
+        "Of the rows called positive, the share that is.",
+    ),
+    (
+        "calibration",
+        "Calibration",
+        "predicted probability",
+        "share that came true",
+        True,
+        "In ten bins of as many rows each; on the diagonal probabilities are what they say.",
+    ),
+    (
+        "gain",
+        "Gain",
+        "share of all rows, highest scores first",
+        "share of the positive rows that is found",
+        True,
+        "What asking the highest scores first finds.",
+    ),
+)
+
+
+def model_page(manifest: Manifest, account: Account | None, evaluation: Evaluation | None) -> str:
+    """Render the page of a model."""
+    return render_page(
+        "vertikal.node.models",
+        "model.html",
+        title=f"{manifest.name}, version {manifest.version}",
+        subtitle=evaluation.first_line if evaluation else f"the shard of {manifest.party}",
+        versions={"vertikal": manifest.library, "page": __version__},
+        headline=_headline(manifest, evaluation),
+        rows_line=evaluation.rows_line if evaluation else "",
+        measures=_measures(evaluation) if evaluation else [],
+        label_party=evaluation.label_party if evaluation else "",
+        classes=_class_rows(evaluation) if evaluation else [],
+        figures=_figures(evaluation) if evaluation else [],
+        contributions=_contributions(evaluation) if evaluation else None,
+        facts=describe(manifest, None),
+        left=[(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(account)],
+        stages=_stages(account),
+    )
+
+
+def _headline(manifest: Manifest, evaluation: Evaluation | None) -> dict[str, str]:
+    facts = {}
+    if evaluation is not None:
+        main = evaluation.together.main
+        facts[f"{TITLES[main]} together"] = short(evaluation.together.numbers[main].value)
+        facts[f"{TITLES[main]} of {evaluation.label_party} alone"] = short(
+            evaluation.alone.numbers[main].value
+        )
+        facts["rows held out"] = f"{evaluation.together.rows:,}"
+    if "rows" in manifest.facts:
+        facts["rows of training"] = f"{manifest.facts['rows']:,}"
+    return facts
+
+
+def _measures(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    together, alone = evaluation.together, evaluation.alone
+    return [
+        (TITLES[name], in_words(together, name), in_words(alone, name)) for name in together.numbers
+    ]
+
+
+def _class_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
+    """List the measures of each class, where there are several."""
+    if len(evaluation.together.classes) < 2:
+        return []
+    return [
+        (name, f"{one.rows:,}", *(short(one.numbers[key].value) for key in ("auc", "f1")))
+        for name, one in evaluation.together.classes.items()
+    ]
+
+
+def _figures(evaluation: Evaluation) -> list[Figure]:
+    together, alone = evaluation.together.classes, evaluation.alone.classes
+    figures = []
+    for key, title, x_label, y_label, diagonal, caption in _CURVES:
+        series = []
+        for name, one in together.items():
+            if key in one.curves:
+                line = name if len(together) > 1 else "together"
+                series.append(Series(line, *one.curves[key]))
+        if len(together) == 1:
+            (own,) = alone.values()
+            if key in own.curves:
+                series.append(
+                    Series(f"{evaluation.label_party} alone", *own.curves[key], dashed=True)
+                )
+        if series:
+            chart = line_chart(
+                series, title=title, x_label=x_label, y_label=y_label, diagonal=diagonal
+            )
+            figures.append((chart, caption))
+    return figures + [_scores(name, one) for name, one in together.items()]
+
+
+def _scores(name: str, one: ClassMeasures) -> Figure:
+    """Draw how scores are spread in a class and in the others."""
+    shown = "probability" if "calibration" in one.curves else "score"
+    chart = line_chart(
+        [
+            Series(name, *one.curves["scores_of_class"]),
+            Series("others", *one.curves["scores_of_others"], dashed=True),
+        ],
+        title=f"Scores of class {name}",
+        x_label=f"{shown} of {name}",
+        y_label="share of the rows",
+    )
+    return chart, "In twenty equal steps; the less the two overlap, the better."
+
+
+def _contributions(evaluation: Evaluation) -> Markup | None:
+    """Draw what each party adds to the first measure; less than nothing is drawn as nothing."""
+    if not evaluation.contributions:
+        return None
+    main = TITLES[evaluation.together.main]
+    return bar_chart(
+        {
+            name: {"": max(0.0, loss)} if loss is not None else {}
+            for name, loss in evaluation.contributions.items()
+        },
+        title=f"{main} lost when a party's rows are shuffled",
+        value_text=lambda value: f"{value:.3f}",
+    )
+
+
+def _stages(account: Account | None) -> Markup | None:
+    if account is None or not account.stages:
+        return None
+    bars = {name: {"": stage.seconds} for name, stage in account.stages.items()}
+    return bar_chart(bars, title="Seconds by stage", value_text=seconds_text)

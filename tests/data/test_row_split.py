@@ -1,0 +1,98 @@
+"""Rows held out of training: how many, which, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from vertikal.data.row_split import (
+    hold_out,
+    hold_out_groups,
+    hold_out_last,
+    hold_out_rows,
+    read_groups,
+    read_times,
+)
+from vertikal.data.sources import open_source
+from vertikal.errors import InputError
+
+
+def draw(seed=0):
+    return np.random.default_rng(seed)
+
+
+def source(**columns):
+    return open_source("bank", pa.table(columns))
+
+
+@pytest.mark.parametrize(("rows", "share", "held"), [(10, 0.2, 2), (10, 0.01, 1), (10, 0.99, 9)])
+def test_a_share_of_the_rows_is_held_out(rows, share, held):
+    found = hold_out_rows(rows, share, draw())
+    assert found.sum() == held
+    assert (hold_out_rows(rows, share, draw()) == found).all()
+    others = [hold_out_rows(rows, share, draw(seed)) for seed in range(1, 9)]
+    assert any((one != found).any() for one in others)
+
+
+def test_groups_are_not_parted():
+    groups = draw().integers(0, 12, 300)
+    held = hold_out_groups(groups, 0.25, draw(1))
+    assert not set(groups[held]) & set(groups[~held])
+    assert 40 <= held.sum() <= 110
+
+
+def test_the_last_rows_by_time_and_no_time_on_both_sides():
+    times = np.array([3, 1, 2, 2, 5, 4, 4, 1, 0, 0])
+    held = hold_out_last(times, 0.3)
+    assert held.tolist() == [times_ >= 4 for times_ in times]
+    assert hold_out_last(times, 0.001).sum() == 1
+    assert hold_out_last(times, 0.999).sum() == 8
+
+
+def test_one_group_cannot_be_parted():
+    with pytest.raises(InputError, match="two groups or times at least"):
+        hold_out_groups(np.zeros(5), 0.5, draw())
+    with pytest.raises(InputError, match="two groups or times at least"):
+        hold_out_last(np.zeros(5), 0.5)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2024-01-31", "2023-12-01", "2024-01-31", "2024-02-01T10:00"],
+        [9.5, 2, 9.5, 10],
+        ["9", "2.5", "9", "10"],
+        pa.array([40, 2, 40, 50], pa.date32()),
+    ],
+)
+def test_times_are_numbers_dates_or_text_that_is_one(cells):
+    table = source(when=cells)
+    assert read_times(table, "when", np.arange(4)).tolist() == [1, 0, 1, 2]
+    assert read_times(table, "when", np.array([3, 1])).tolist() == [1, 0]
+
+
+def test_text_that_is_no_time_is_refused():
+    with pytest.raises(InputError, match="2024-01-31"):
+        read_times(source(when=["31.12.2023", "1.1.2024"]), "when", np.arange(2))
+    with pytest.raises(InputError, match="with or without a zone"):
+        read_times(source(when=["2024-01-31", "2024-01-31T00:00+01:00"]), "when", np.arange(2))
+
+
+def test_rows_are_held_out_by_one_column_or_at_random():
+    table = source(house=["x", "y", "x", "z"], month=[4, 3, 2, 1])
+    rows = np.array([3, 2, 1, 0])
+    assert hold_out(table, rows, 0.25, draw(), time="month").tolist() == [False] * 3 + [True]
+    by_house = hold_out(table, rows, 0.25, draw(), group="house")
+    assert by_house[1] == by_house[3]
+    assert (hold_out(table, rows, 0.25, draw()) == hold_out_rows(4, 0.25, draw())).all()
+
+
+def test_groups_are_whatever_can_be_told_apart():
+    table = source(house=["x", "y", " x", "z"], number=[1.0, 2.0, 1.0, None])
+    assert read_groups(table, "house", np.arange(4)).tolist() == [0, 1, 0, 2]
+    assert read_groups(table, "number", np.arange(3)).tolist() == [0, 1, 0]
+    with pytest.raises(InputError, match="1 of 4 cells are missing"):
+        read_groups(table, "number", np.arange(4))
+    with pytest.raises(InputError, match="by one of the columns"):
+        read_groups(table, "street", np.arange(4))
