@@ -17,6 +17,7 @@ import pytest
 from tests.conformance.networks import credentials, identity
 from tests.mesh.test_network_links import LinkedMesh
 from tests.waiting import until
+from vertikal.errors import InputError
 from vertikal.mesh import network_links
 from vertikal.mesh.network_links import CONNECTIONS, HANDSHAKE, Dialler, Listener
 
@@ -178,3 +179,10 @@ def test_a_process_that_has_loaded_grpc_before_is_refused(environment, refused):
     )
     assert ("gRPC was loaded before vertikal.mesh.network" in done.stderr) is refused
     assert (done.returncode == 0) is not refused
+
+
+def test_a_process_in_which_grpc_came_first_has_no_links(monkeypatch):
+    network_links.check_tls()
+    monkeypatch.setattr(network_links, "TOO_LATE", True)
+    with pytest.raises(InputError, match=r"links need TLS 1\.3, but gRPC was loaded before"):
+        network_links.check_tls()

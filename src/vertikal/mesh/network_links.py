@@ -33,7 +33,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 # RSA key, which no party has, so that TLS 1.3, whose suites are fixed, is all that is left. gRPC
 # reads them once, when it is loaded.
 _SUITES = ("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384")
-_too_late = "grpc" in sys.modules and os.environ.get(_SUITES[0]) != _SUITES[1]
+TOO_LATE = "grpc" in sys.modules and os.environ.get(_SUITES[0]) != _SUITES[1]
+"""True if gRPC was loaded before it could be told."""
 os.environ[_SUITES[0]] = _SUITES[1]
 
 try:
@@ -236,7 +237,7 @@ def _show_defect() -> None:
 
 def check_tls() -> None:
     """Refuse to go on where gRPC would also speak an older TLS than 1.3."""
-    if _too_late:
+    if TOO_LATE:
         raise InputError(
             "links need TLS 1.3, but gRPC was loaded before vertikal.mesh.network and accepts TLS "
             f"1.2 in this process; import that first, or set {'='.join(_SUITES)} in the environment"
