@@ -104,6 +104,16 @@ def test_threads_leave_a_model_in_a_store_for_each_party(folder: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["bank", "shop"]
 
 
+@pytest.mark.parametrize("mesh", ["local", "network"])
+def test_the_result_of_an_evaluation_is_printed(folder: Path, mesh: str) -> None:
+    path = folder / "job.toml"
+    path.write_text(f"{JOB}\n[evaluation]\nholdout = 0.3\n")
+    done = CliRunner().invoke(main, ["run", str(path), "--mesh", mesh])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("AUC ")
+    assert done.stdout.endswith("with the columns of bank alone\n")
+
+
 def test_a_model_replaces_that_of_an_earlier_run_of_the_job(folder: Path) -> None:
     for _ in range(2):
         arguments = ["run", str(folder / "job.toml"), "--mesh", "local"]

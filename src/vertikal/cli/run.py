@@ -81,6 +81,8 @@ def run(
     }[mesh]
     with LiveTable(job.names) as live:
         vanished = start(path, job, out, live.tell)
+    for result in live.results():
+        click.echo(result)
     for name in vanished:
         click.echo(f"{name} vanished; the model has none of its coefficients", err=True)
 
@@ -103,6 +105,8 @@ def _run_one(
     with LiveTable((name,)) as live:
         own = network_mesh(job, name, federation, key, certificate)
         run_one(path, job, own, out, live.tell)
+    for result in live.results():
+        click.echo(result)
 
 
 def _run_rank(path: Path, job: Job, out: Path | None, reports: bool) -> None:

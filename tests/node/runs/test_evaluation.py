@@ -22,6 +22,7 @@ from vertikal.node.runs.checkpoint_folder import CheckpointFolder
 from vertikal.node.runs.launch import check_tables, run_threads
 from vertikal.node.runs.workplaces import FolderWorkplace
 from vertikal.node.storage.audit_log import read
+from vertikal.node.storage.id_marks import MARK_BYTES
 
 ROWS, HELD = 240, 60
 JOB = """
@@ -179,6 +180,29 @@ def test_numbers_are_measured_by_what_they_explain(tmp_path):
     assert found.together.numbers["r2"].value == pytest.approx(r2_score(truth, values))
 
 
+def test_several_classes_are_measured_by_name(tmp_path):
+    write_people(tmp_path)
+    path = tmp_path / "lender.csv"
+    head, *lines = path.read_text().splitlines()
+    names = ("gold", "silver", "none")
+    cells = [f"{line},{names[number * 7 % 3]}" for number, line in enumerate(lines)]
+    path.write_text("\n".join([f"{head},grade", *cells]) + "\n")
+    columns = list(credit_population(2, 3).columns["lender"])
+    listed = f"columns = {columns}\nclasses = {list(names)}"
+    text = JOB.replace('"default"', '"grade"').format(
+        algorithm="fdskl", top=BY_TIME, settings=OPEN, part="", lender=listed, bank="", shop=""
+    )
+    job = tmp_path / "grades.toml"
+    job.write_text(text)
+    run_threads(job, Job.load(job), tmp_path / "out", lambda progress: None)
+    found = ModelStore(tmp_path / "out" / "lender" / "models").details("grades")[2]
+    assert tuple(found.together.classes) == names
+    assert [one.rows for one in found.together.classes.values()] == [HELD // 3] * 3
+    each = [one.numbers["auc"].value for one in found.together.classes.values()]
+    assert found.together.numbers["auc"].value == pytest.approx(np.mean(each))
+    assert 0 < found.together.numbers["accuracy"].value < 1
+
+
 def test_rows_of_one_group_are_on_one_side(tmp_path):
     write_people(tmp_path)
     path = tmp_path / "job.toml"
@@ -255,8 +279,11 @@ def test_between_services_the_split_is_agreed_shown_and_logged(tmp_path):
         found = world.models("lender").details("credit")[2]
         (booked,) = world["bank"].home.account.openings()
         logged = list(read(tmp_path / "bank" / "store" / "audit.log"))
+        (marks,) = (tmp_path / "bank" / "store" / "intersections").glob("*-*")
+        compared = len(marks.read_bytes()) // MARK_BYTES
     assert found.together.rows == 40
-    assert found.trained == 120
+    # Models are compared by the rows that they were made of.
+    assert found.trained == compared == 120
     assert found.together.numbers["auc"].value > 0.5
     assert "25% of them, at random; each party learns which of its rows these are" in shown
     assert "each row held out is predicted 1 time, 12 bits about a row held out, 3 times" in shown

@@ -38,6 +38,11 @@ class LiveTable:
             if progress.party in self._progress:
                 self._progress[progress.party] = progress
 
+    def results(self) -> list[str]:
+        """List how good the model is, as far as a party has told it."""
+        with self._lock:
+            return [one.result for one in self._progress.values() if one.result]
+
     def table(self) -> Table:
         """Draw the table as it stands."""
         table = Table(title=f"{seconds_text(time.monotonic() - self._began)}", title_justify="left")

@@ -449,6 +449,7 @@ def _evaluate(run: PartyRun, columns: Columns, shard: Any) -> Evaluation | None:
         )
     if found is not None:
         run.place.note("evaluated", found.first_line)
+        run.reporter.result = found.first_line
     return found
 
 

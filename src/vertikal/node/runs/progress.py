@@ -27,6 +27,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waits_for: str = ""
     ended: str = ""  # "", "done" or the error
     port: int | None = None  # where this party listens, said once
+    result: str = ""  # how good the model is, once that is known
 
     def time_left(self) -> float | None:
         """Seconds to the end of the stage, at the pace so far."""
@@ -49,6 +50,8 @@ class ProgressReporter:
         self._lock = threading.Lock()
         self._stage, self._done, self._note = "starting", 0, ""
         self._total: int | None = None
+        self.result = ""
+        """How good the model is, once this party knows."""
         self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -94,6 +97,7 @@ class ProgressReporter:
                 *moved,
                 waits,
                 ended,
+                result=self.result,
             )
 
     def close(self, ended: str) -> None:
