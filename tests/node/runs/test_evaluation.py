@@ -130,6 +130,20 @@ def test_alone_is_of_the_label_partys_columns_and_together_of_all(tmp_path):
     )
 
 
+def test_a_label_party_that_knows_all_by_itself_sees_that(tmp_path):
+    write_people(tmp_path)
+    path = tmp_path / "lender.csv"
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    known = table["age"] > np.median(table["age"])
+    head, *lines = path.read_text().splitlines()
+    titled = head.replace("default", "before") + ",default"
+    cells = [f"{line},{int(one)}" for line, one in zip(lines, known, strict=True)]
+    path.write_text("\n".join([titled, *cells]) + "\n")
+    found = run(tmp_path, "known", lender='columns = ["age"]')[2]
+    assert found.alone.numbers["auc"].value > 0.99
+    assert found.alone.numbers["accuracy"].value > 0.9
+
+
 def test_a_party_that_brings_noise_contributes_nothing(tmp_path):
     people = write_people(tmp_path)
     noise = np.random.default_rng(5).normal(size=(ROWS, 1))
