@@ -16,6 +16,7 @@ from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import auc
 from vertikal.cli import main
 from vertikal.node import service
+from vertikal.node.predictions import session_pool
 from vertikal.node.runs import party_run
 from vertikal.node.runs.workplaces import models_in
 from vertikal.node.storage.audit_log import read
@@ -108,6 +109,8 @@ def world(tmp_path_factory):
     policy = {"lender": HTTP, "bank": many, "shop": many}
     lay_out(root, ROWS, policy, everything, labelled=("lender", "bank"))
     with pytest.MonkeyPatch.context() as patch:
+        # Each model keeps its session for a while; there are more models here than elsewhere.
+        patch.setattr(session_pool, "MOST_SESSIONS", 2 * len(JOBS))
         patch.setattr(service, "BEAT", 0.2)
         with trio(root) as three:
             yield three

@@ -48,7 +48,7 @@ def test_a_job_of_a_party_whose_clock_is_a_day_behind_is_run(world, clock):
     digest = world.submit().digest
     clock(0.0)
     world.done(digest)
-    assert "submitted by lender" in world["bank"].answer({"command": "show", "number": 1})["text"]
+    assert "submitted by lender" in world["bank"].answer({"command": "show", "job": digest})["text"]
 
 
 def test_a_job_of_a_party_whose_clock_is_a_day_ahead_is_refused_and_said(world, clock):
@@ -85,7 +85,7 @@ def test_a_rule_counts_its_jobs_also_after_the_clock_was_set_back(world, clock):
     until(lambda: [line.event for line in read(log)].count("asked") == 2, "the bank considers it")
     time.sleep(0.5)
     assert bank.verdict("bank") == ""
-    world["lender"].decisions.cancel(second.number, "")
+    world["lender"].decisions.cancel(second.id, "")
     # A day later by the clock that was right, the rule holds again.
     clock(DAY + 60)
     third = world.submit()
@@ -107,7 +107,7 @@ def test_a_time_that_is_no_date_is_refused_and_shows_nobody_an_error(world, when
     lender.gossip.tell("bank", Asked(signed))
     until(lambda: any("job" in w and "its time must be" in w for w in _refusals(bank)), "refused")
     assert bank.book.find(signed.digest) is None
-    bank.answer({"command": "show", "number": record.number})
+    bank.answer({"command": "show", "job": record.id})
 
 
 def test_owners_are_told_who_refuses_whose_jobs(world):
