@@ -13,7 +13,7 @@ from tests.node.test_algorithms import SEALED
 from tests.organisations import NAMES, RULE, WITH_NOTARY, lay_out, write_job
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.demo.credit import credit_population
-from vertikal.errors import InputError, PeerStopped
+from vertikal.errors import AgreementError, InputError, PeerStopped
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import evaluation as evaluating
@@ -23,6 +23,7 @@ from vertikal.node.runs.launch import check_tables, run_threads
 from vertikal.node.runs.workplaces import FolderWorkplace
 from vertikal.node.storage.audit_log import read
 from vertikal.node.storage.id_marks import MARK_BYTES
+from vertikal.party.party import Party
 
 ROWS, HELD = 240, 60
 JOB = """
@@ -266,6 +267,22 @@ def test_what_is_refused_before_anything_is_sent(tmp_path, top, settings, words)
     )
     with pytest.raises(InputError, match=words):
         check_tables(path, Job.load(path))
+
+
+def test_a_leader_that_tells_each_party_other_rows_is_found_out(tmp_path, monkeypatch):
+    """It would join the columns of one person at the bank with those of another at the shop."""
+    real = Party.tell
+
+    def tell(party, to, payload, disclosure):
+        if disclosure.name == "held-out rows" and to == "shop":
+            bits = np.unpackbits(payload, count=ROWS)
+            payload = np.packbits(np.roll(bits, 1))
+        real(party, to, payload, disclosure)
+
+    monkeypatch.setattr(Party, "tell", tell)
+    write_people(tmp_path)
+    with pytest.raises(AgreementError, match="settings"):
+        run(tmp_path, "joined")
 
 
 EVALUATED = "[evaluation]\nholdout = 0.25\n"

@@ -76,32 +76,42 @@ def choose_rows(place: Workplace, rows: Array) -> Array:
     )
 
 
-def agree_on_rows(party: Party, place: Workplace, rows: Array) -> Array:
-    """Return which rows are held out (rows,) bool, as the leader has chosen them.
+def agree_on_rows(party: Party, place: Workplace, rows: Array) -> tuple[Array, str]:
+    """Return which rows are held out (rows,) bool, as the leader has chosen them, and a digest.
 
-    A dealer without data learns how many they are, and gets as many at the end. Later runs of a job
-    must hold out the same rows: what was opened is counted on them.
+    All parties compare the digest before they train: a leader that told each of them other rows
+    would join one person's columns with another's. A dealer without data learns the digest and how
+    many rows are held out, and gets as many at the end. Later runs of a job must hold out the same
+    rows: what was opened is counted on them.
     """
     job, kept = place.job, place.checkpoints
     if party.leads:
         held = choose_rows(place, rows)
         for name in party.parties:
             if name != party.name:
-                count = {"rows": int(held.sum())}
+                count = {"rows": int(held.sum()), "digest": digest_of_rows(held)}
                 party.tell(
                     name, np.packbits(held) if name in job.table_parties else count, HELD_OUT
                 )
+        agreed = digest_of_rows(held)
     else:
-        held = _told(party, len(rows), bare=place.table is None)
+        held, agreed = _told(party, len(rows), bare=place.table is None)
     _keep_rows(kept, held)
-    return held
+    return held, agreed
 
 
-def _told(party: Party, rows: int, *, bare: bool) -> Array:
+def digest_of_rows(held: Array) -> str:
+    """Compute the SHA-256 of a choice of rows."""
+    return hashlib.sha256(np.packbits(held).tobytes()).hexdigest()
+
+
+def _told(party: Party, rows: int, *, bare: bool) -> tuple[Array, str]:
     """Hear from the leader which rows are held out."""
     told: Any = party.hear(party.leader, HELD_OUT)
+    agreed = ""
     if bare and isinstance(told, dict) and type(told.get("rows")) is int:
         held = np.arange(rows) >= rows - told["rows"]
+        agreed = str(told.get("digest"))
     elif (
         not bare
         and isinstance(told, np.ndarray)
@@ -115,7 +125,7 @@ def _told(party: Party, rows: int, *, bare: bool) -> Array:
         raise AgreementError(
             f"{party.name}: {party.leader} holds out {held.sum()} of {rows} rows, which leaves none"
         )
-    return np.asarray(held)
+    return np.asarray(held), agreed or digest_of_rows(held)
 
 
 def _keep_rows(kept: CheckpointFolder | None, held: Array) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,6 +89,8 @@ class RunRows(NamedTuple):
     trained: Array
     held_out: Array | None = None
     """Rows that are held out of training, if the job is evaluated."""
+    split: str = ""
+    """Digest of the choice of these rows, which all parties must share."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Columns:
     """Rows of other people, to be predicted after training."""
     held_out: HeldOut | None = None
     """Rows that are predicted after training to measure the model."""
+    split: str = ""
+    """Digest of the choice of these rows, which all parties must share."""
 
     @property
     def rows(self) -> int:
@@ -269,9 +273,9 @@ def _part(run: PartyRun, rows: Array) -> RunRows:
     if run.place.job.evaluation is None:
         return RunRows(rows)
     party = _party(run, Table(run.place.me, (), np.zeros((len(rows), 0))), None, "hold out")
-    held = agree_on_rows(party, run.place, rows)
+    held, split = agree_on_rows(party, run.place, rows)
     run.place.note("held out", f"{held.sum()} of {len(rows)} common rows, for evaluation")
-    return RunRows(rows[~held], rows[held])
+    return RunRows(rows[~held], rows[held], split)
 
 
 def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
@@ -320,7 +324,8 @@ def _hear_rows(run: PartyRun, kept: CheckpointFolder) -> None:
 
 def _prepare(run: PartyRun, rows: RunRows | None) -> Columns:
     with run.reporter.stage("prepare"):
-        return prepare(run.place, rows)
+        columns = prepare(run.place, rows)
+    return columns if rows is None else replace(columns, split=rows.split)
 
 
 def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
@@ -395,7 +400,7 @@ def _labels(place: Workplace, source: Source, rows: RunRows | None) -> LabelledR
         return None
     if rows is None:
         return read_labels(source, plan)
-    together = [one for one in rows if one is not None]
+    together = [one for one in (rows.trained, rows.held_out) if one is not None]
     return read_labels(source, plan, np.concatenate(together))
 
 
@@ -427,7 +432,7 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
             _publish(run, columns, shard, None)
 
     place.book(columns.rows)
-    party = _party(run, columns.table, columns.labels, "train", save_early)
+    party = _party(run, columns.table, columns.labels, "train", save_early, columns.split)
     shard = algorithm.train(party, settings, place.budget, place.facts["job"])
     _publish(run, columns, shard, _evaluate(run, columns, shard))
     return shard
@@ -516,8 +521,9 @@ def _party(
     labels: Labels | None,
     step: str,
     save_shard: Callable[[Any], None] = lambda shard: None,
+    split: str = "",
 ) -> Party:
-    """Make this party for one step of the run."""
+    """Make this party for one step of the run; all must have the same settings and ``split``."""
     place, job = run.place, run.place.job
     party = Party(
         run.mesh,
@@ -526,7 +532,7 @@ def _party(
         labels=labels,
         secret=place.secret,
         job=f"{place.run}/{step}",
-        settings_digest="" if step == "align" else digest(job.algorithm_settings()),
+        settings_digest="" if step == "align" else digest(job.algorithm_settings()) + split,
         version=__version__,
         masking=job.masking,
         shape=job.shape,

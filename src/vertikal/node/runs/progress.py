@@ -51,7 +51,7 @@ class ProgressReporter:
         self._stage, self._done, self._note = "starting", 0, ""
         self._total: int | None = None
         self.result = ""
-        """How good the model is, once this party knows."""
+        """The result of the evaluation, once this party knows it."""
         self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
