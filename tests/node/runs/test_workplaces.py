@@ -122,6 +122,22 @@ def test_columns_that_are_no_features(folder, column):
         columns_of(folder, text=text)
 
 
+def test_missing_cells_and_categories_are_read_as_the_job_says(folder):
+    (folder / "shop.csv").write_text("v,w\n1,2\n,4\n5,2\n")
+    with pytest.raises(InputError, match=r"columns of shop: cells are missing \(1 in 'v'\)"):
+        columns_of(folder, "shop")
+    filled = columns_of(folder, "shop", GOOD + 'missing = "mean"\n').table
+    assert values(filled) == [[1.0, 2.0], [3.0, 4.0], [5.0, 2.0]]
+    text = GOOD + 'missing = "indicator"\ncategories = ["w"]\n'
+    marked = columns_of(folder, "shop", text).table
+    assert marked.columns == ("v", "v is missing", "w = 2", "w = 4")
+    assert values(marked)[1] == [3.0, 1.0, 0.0, 1.0]
+    with pytest.raises(InputError, match=r"categories of shop must be some of \['v', 'w'\]"):
+        columns_of(folder, "shop", GOOD + 'categories = ["z"]\n')
+    with pytest.raises(InputError, match="left out between services: its party file says"):
+        Job.load(folder / "job.toml").check_for_services()
+
+
 def test_a_table_that_is_not_there_and_a_party_that_is_not(folder):
     (folder / "shop.csv").unlink()
     with pytest.raises(InputError, match=r"table of shop: 'shop\.csv' cannot be read: No such"):

@@ -68,6 +68,8 @@ class Part(Parameters, frozen=True):
     weight: str | None = None
     class_weight: Literal["balanced"] | dict[str, Factor] | None = None
     columns: tuple[str, ...] | None = None
+    missing: Literal["refuse", "mean", "indicator"] | None = None
+    categories: tuple[str, ...] = ()
     test: str | None = None
     rows: Annotated[int, msgspec.Meta(ge=2)] | None = None
 
@@ -198,6 +200,12 @@ class Job(Parameters, frozen=True):
                     f"rows of {name}",
                     "left out between services: a dealer is told how many rows are common",
                     part.rows,
+                )
+            if part.missing is not None or part.categories:
+                raise InputError.of(
+                    f"missing and categories of {name}",
+                    "left out between services: its party file says how cells are read",
+                    part.missing or list(part.categories),
                 )
             if part.test is not None:
                 raise InputError.of(

@@ -224,7 +224,12 @@ class FolderWorkplace(Workplace):
             raise InputError.of(f"columns of {self.me}", f"some of {list(features)}", unknown[0])
         if not columns:
             raise InputError.of(f"table of {self.me}", "at least one column of features", "none")
-        return UsedTable(source, columns)
+        others = set(part.categories) - set(columns)
+        if others:
+            raise InputError.of(
+                f"categories of {self.me}", f"some of {list(columns)}", sorted(others)[0]
+            )
+        return UsedTable(source, columns, part.missing or "refuse", part.categories)
 
     @cached_property
     def test(self) -> Source | None:  # type: ignore[override]
