@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import pytest
 
 from tests.conformance.networks import credentials, free_port, identity
 from tests.conformance.proxy import Proxy
+from tests.waiting import until
 from vertikal.errors import MeshError, NameTaken, WireError
 from vertikal.mesh import network_links
 from vertikal.mesh.network_links import Dialler, Greeting, Listener
@@ -35,6 +37,7 @@ class LinkedMesh:
         self.up = threading.Semaphore(0)
         self.heard = threading.Event()
         self.blamed = threading.Event()
+        self.missed = threading.Event()
 
     def _tell(self, what, argument):
         self.told.append((what, argument))
@@ -57,7 +60,8 @@ class LinkedMesh:
         self._tell("arrived", link)
 
     def unreachable(self, name, reason):
-        pass
+        self.missed.set()
+        self._tell("unreachable", reason)
 
     def blame(self, name, error):
         self.blamed.set()
@@ -320,3 +324,39 @@ def test_tls_is_given_new_keys_once(monkeypatch):
         assert fetch() is None
     finally:
         listener.stop()
+
+
+@contextmanager
+def dialling_at(mesh, address):
+    dialler = Dialler(mesh, "a", address, credentials("b", "ab"), plaintext=False)
+    dialler.start()
+    try:
+        yield
+    finally:
+        dialler.stop()
+
+
+def test_a_port_at_which_nobody_listens_is_told(monkeypatch):
+    monkeypatch.setattr(network_links, "EXPLAIN_AFTER", 1)
+    b, address = LinkedMesh("b"), f"127.0.0.1:{free_port()}"
+    with dialling_at(b, address):
+        assert b.missed.wait(SECONDS)
+    assert b.links("unreachable")[0] == f"connection refused at {address}, trying again"
+
+
+def test_what_else_goes_wrong_is_not_called_a_refusal(monkeypatch):
+    """Somebody listens who says nothing, or the host has no address."""
+    monkeypatch.setattr(network_links, "EXPLAIN_AFTER", 1)
+    asked = []
+
+    def explain(self, address, peer):
+        asked.append(address)
+
+    monkeypatch.setattr(Credentials, "explain", explain)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        monkeypatch.setattr(network_links, "GREETING", 0.2)
+        for address in (f"127.0.0.1:{mute.getsockname()[1]}", "nobody.invalid:9"):
+            b = LinkedMesh("b")
+            with dialling_at(b, address):
+                until(lambda one=address: asked.count(one) > 1, "dialled again")
+            assert b.links("unreachable") == []

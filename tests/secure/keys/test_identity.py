@@ -11,7 +11,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from vertikal.errors import CertificateExpired, CertificateMismatch, InputError
-from vertikal.secure.keys.identity import Certificate, Identity, fingerprint_of, server_name
+from vertikal.secure.keys.identity import (
+    Certificate,
+    Identity,
+    fingerprint_of,
+    is_locked,
+    server_name,
+)
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +166,12 @@ def test_a_key_under_a_passphrase(bank, tmp_path):
     # A passphrase that a key does not need does no harm.
     bank.save(key, certificate)
     assert Identity.load(key, certificate, b"any").name == "bank"
+
+
+def test_a_key_is_seen_to_be_under_a_passphrase(bank, tmp_path):
+    key, certificate = files(tmp_path)
+    assert not is_locked(key)
+    bank.save(key, certificate)
+    assert not is_locked(key)
+    bank.save(key, certificate, b"correct horse")
+    assert is_locked(key)
