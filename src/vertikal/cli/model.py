@@ -61,7 +61,7 @@ def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
 def show(
     name: str, version: int | None, as_json: bool, store: Path | None, party: Path | None
 ) -> None:
-    """Check the files of the model NAME and show what is known about it.
+    """Check and show the model NAME.
 
     A model of a job with [evaluation] says at the label party how good it is.
     """
@@ -95,9 +95,10 @@ def report(
     store: Path | None,
     party: Path | None,
 ) -> None:
-    """Write a page about the model NAME: curves, measures, columns, and what left this party.
+    """Write a page about the model NAME.
 
-    With --json its numbers are printed in place of the page.
+    It has curves, measures, columns, and what left this party. With --json its numbers are printed
+    in place of the page.
     """
     from vertikal.files import write_whole
     from vertikal.node.models.model_card import card, what_left
@@ -121,9 +122,10 @@ def report(
 @_store_option
 @party_option
 def compare(first: str, second: str, as_json: bool, store: Path | None, party: Path | None) -> None:
-    """Compare two models, NAME or NAME:VERSION each: measures, then all that differs.
+    """Compare two models, NAME or NAME:VERSION each.
 
-    A measure is "open" where the intervals of the two overlap.
+    First come the measures, then all that differs. A measure is "open" where the intervals of the
+    two overlap.
     """
     from vertikal.node.models import model_card
 
