@@ -12,7 +12,6 @@ from vertikal.cli.output import json_option, print_json, print_table
 from vertikal.cli.party_option import party_file, party_option, store_of
 
 LOG = "audit.log"
-ACCOUNT = "account.log"
 BUDGET = "budget.json"
 QUESTIONS = "questions"
 
@@ -55,6 +54,7 @@ def show(last: int | None, as_json: bool, party: Path | None) -> None:
 def verify(head: str | None, party: Path | None) -> None:
     """Check that no line was altered, moved or taken out."""
     from vertikal.node.storage.audit_log import Head, verify
+    from vertikal.node.storage.disclosure_account import FILE
 
     anchor = Head.parse(head) if head else None
     found = verify(store_of(party) / LOG, anchor)
@@ -67,7 +67,7 @@ def verify(head: str | None, party: Path | None) -> None:
             "somebody else keeps: --head"
         )
     click.echo(f"head {found}")
-    account_file = store_of(party) / ACCOUNT
+    account_file = store_of(party) / FILE
     if account_file.exists():
         booked = verify(account_file)
         click.echo(f"disclosure account: {booked.number} lines, each bound to the one before it")

@@ -86,6 +86,15 @@ def _from_mapping(
     return assigned
 
 
+def with_dealer(tables: dict[str, Table], dealer: str | None) -> dict[str, Table]:
+    """Add a dealer that is none of the parties, which takes part without columns."""
+    if dealer is None or dealer in tables:
+        return tables
+    check_name("dealer", dealer)
+    rows = next(iter(tables.values())).rows
+    return {**tables, dealer: Table(dealer, (), np.empty((rows, 0)))}
+
+
 def check_name(parameter: str, name: object) -> None:
     """Refuse what cannot be a party's name."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():

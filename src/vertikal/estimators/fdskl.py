@@ -27,7 +27,7 @@ from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator
-from vertikal.estimators.columns import check_name
+from vertikal.estimators.columns import with_dealer
 from vertikal.estimators.simulation import Outcome
 from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
 from vertikal.parameters import read_field
@@ -127,11 +127,7 @@ class FederatedKernelEstimator(FederatedEstimator):
         tables = super()._tables(X, assigned, varying=varying)
         level = read_field(FdsklSettings, "disclosure", self.disclosure)
         dealer = level.dealer if isinstance(level, Values | Sealed) else None
-        if dealer is not None and dealer not in tables:
-            check_name("dealer", dealer)
-            rows = next(iter(tables.values())).rows
-            tables[dealer] = Table(dealer, (), np.empty((rows, 0)))
-        return tables
+        return with_dealer(tables, dealer)
 
     def _check_trees(self, settings: FdsklSettings, *, spare: bool) -> None:
         """Refuse the papers' trees where there are no two, or where they protect nothing."""

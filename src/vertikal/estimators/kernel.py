@@ -16,7 +16,7 @@ from vertikal.algorithms.tuned.settings import KernelSettings, refuse_sealed
 from vertikal.algorithms.tuned.shard import Trial, TunedShard
 from vertikal.data.tables import Table
 from vertikal.estimators.base import FederatedEstimator
-from vertikal.estimators.columns import check_name
+from vertikal.estimators.columns import with_dealer
 from vertikal.estimators.frames import Missing
 from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
 from vertikal.parameters import read_field
@@ -91,11 +91,7 @@ class TunedKernelEstimator(FederatedEstimator):
         refuse_sealed(self.disclosure)
         level = read_field(KernelSettings, "disclosure", self.disclosure)
         dealer = level.dealer if isinstance(level, Values) else None
-        if dealer is not None and dealer not in tables:
-            check_name("dealer", dealer)
-            rows = next(iter(tables.values())).rows
-            tables[dealer] = Table(dealer, (), np.empty((rows, 0)))
-        return tables
+        return with_dealer(tables, dealer)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
