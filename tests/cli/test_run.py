@@ -97,8 +97,8 @@ def test_threads_leave_a_model_in_a_store_for_each_party(folder: Path) -> None:
         stored = models_in(out, name).load("job", FDSKL)
         assert (stored.shard.party, stored.manifest.facts["rows"]) == (name, 30)
         assert stored.preparation.titles == stored.shard.columns
-        assert {entry.receiver for entry in stored.account.ledger} == others
-        assert stored.account.stages["agreement"].bytes_sent > 0
+        assert {entry.receiver for entry in stored.record.ledger} == others
+        assert stored.record.stages["agreement"].bytes_sent > 0
         listed = CliRunner().invoke(main, ["model", "list", "--store", str(out / name)])
         assert stored.manifest.digest[:16] in listed.stdout
     assert sorted(path.name for path in out.iterdir()) == ["bank", "shop"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vertikal.cli.loading import loading
+from vertikal.cli.terminal.loading import loading
 
 
 @click.command()

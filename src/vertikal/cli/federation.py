@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from vertikal.cli.group import OrderedGroup
-from vertikal.cli.output import json_option, print_json, print_table
-from vertikal.cli.party_option import ask_service, party_file, party_option
+from vertikal.cli.terminal.output import json_option, print_json, print_table
+from vertikal.cli.terminal.party_option import ask_service, party_file, party_option
 from vertikal.errors import InputError, PartyUnfit
 from vertikal.node.printable import printable
 

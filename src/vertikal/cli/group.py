@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from vertikal.cli.loading import INTERRUPTED, loading
+from vertikal.cli.terminal.loading import INTERRUPTED, loading
 from vertikal.errors import VertikalError
 from vertikal.node.printable import printable
 from vertikal.version import __version__

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from vertikal.cli.passphrase import passphrase
+from vertikal.cli.terminal.passphrase import passphrase
 from vertikal.errors import InputError
 
 _folder = click.option(

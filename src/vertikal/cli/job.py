@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from vertikal.cli.group import OrderedGroup
-from vertikal.cli.output import json_option, print_json, print_table
-from vertikal.cli.party_option import ask_service, party_option
+from vertikal.cli.terminal.output import json_option, print_json, print_table
+from vertikal.cli.terminal.party_option import ask_service, party_option
 from vertikal.errors import JobFailed
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from vertikal.cli.group import OrderedGroup
-from vertikal.cli.output import json_option, print_json, print_table
-from vertikal.cli.party_option import party_option, store_of
+from vertikal.cli.terminal.output import json_option, print_json, print_table
+from vertikal.cli.terminal.party_option import party_option, store_of
 from vertikal.node.printable import printable
 
 if TYPE_CHECKING:

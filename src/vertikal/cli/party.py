@@ -14,9 +14,9 @@ from types import FrameType
 import click
 
 from vertikal.cli.group import OrderedGroup
-from vertikal.cli.output import json_option, print_json, print_table
-from vertikal.cli.party_option import VARIABLE, party_file
-from vertikal.cli.passphrase import passphrase
+from vertikal.cli.terminal.output import json_option, print_json, print_table
+from vertikal.cli.terminal.party_option import VARIABLE, party_file
+from vertikal.cli.terminal.passphrase import passphrase
 from vertikal.errors import InputError
 
 _FILE = click.argument(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from vertikal.cli.party_option import ask_service, party_option
+from vertikal.cli.terminal.party_option import ask_service, party_option
 from vertikal.errors import InputError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

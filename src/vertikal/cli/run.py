@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vertikal.cli.loading import loading
-from vertikal.cli.passphrase import passphrase
+from vertikal.cli.terminal.loading import loading
+from vertikal.cli.terminal.passphrase import passphrase
 from vertikal.errors import InputError
 from vertikal.version import __version__
 

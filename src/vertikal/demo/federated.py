@@ -22,7 +22,7 @@ from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.demo.data_sets import DataSet
 from vertikal.node.config.job_file import Job, Part
-from vertikal.node.models.account import Account
+from vertikal.node.models.training_record import TrainingRecord
 from vertikal.node.runs import launch
 from vertikal.node.runs.progress import Tell
 from vertikal.node.runs.workplaces import PREDICTIONS, models_in
@@ -41,32 +41,32 @@ class FederatedRun:
     job: Job
     mesh: str
     shard: TunedShard | Shard  # of the label party
-    accounts: Mapping[str, Account]
+    records: Mapping[str, TrainingRecord]
     values: Array  # (test rows,): f of each, positive for class 1
 
     @property
     def seconds(self) -> float:
         """Seconds of training at the slowest party; starting its process does not count."""
-        return max(account.seconds for account in self.accounts.values())
+        return max(record.seconds for record in self.records.values())
 
     @property
     def bytes_sent(self) -> int:
         """Bytes that all parties sent in training."""
-        return sum(account.bytes_sent for account in self.accounts.values())
+        return sum(record.bytes_sent for record in self.records.values())
 
     def stages(self) -> list[tuple[str, str, float, int]]:
         """(stage, party, seconds, bytes sent), stage by stage."""
-        names = dict.fromkeys(name for one in self.accounts.values() for name in one.stages)
+        names = dict.fromkeys(name for one in self.records.values() for name in one.stages)
         return [
-            (name, party, account.stages[name].seconds, account.stages[name].bytes_sent)
+            (name, party, record.stages[name].seconds, record.stages[name].bytes_sent)
             for name in names
-            for party, account in self.accounts.items()
-            if name in account.stages
+            for party, record in self.records.items()
+            if name in record.stages
         ]
 
     def entries(self) -> list[Entry]:
         """Join the ledgers of all parties, largest entry first, as only an experiment can."""
-        entries = [entry for account in self.accounts.values() for entry in account.ledger]
+        entries = [entry for record in self.records.values() for entry in record.ledger]
         return sorted(entries, key=lambda entry: (-entry.bytes, entry.sender, entry.receiver))
 
 
@@ -110,7 +110,7 @@ def train(
             job,
             mesh,
             kept[data.label_party].shard,
-            {party: one.account for party, one in kept.items() if one.account},
+            {party: one.record for party, one in kept.items() if one.record},
             np.loadtxt(out / PREDICTIONS, delimiter=",", skiprows=1, usecols=0),
         )
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from vertikal.metrics.measures import SMALL_IS_GOOD, TITLES
-from vertikal.node.models.account import Account
 from vertikal.node.models.evaluation import Evaluation, in_words, short
 from vertikal.node.models.store import Manifest
+from vertikal.node.models.training_record import TrainingRecord
 
 _TOLD = ("rows", "held_out", "settings", "columns", "parties", "classes", "positive")
 """Facts that have words of their own."""
@@ -139,7 +139,7 @@ def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def what_left(account: Account | None) -> list[tuple[str, str, str, int, str]]:
+def what_left(record: TrainingRecord | None) -> list[tuple[str, str, str, int, str]]:
     """List what left the party in training: (to, what, form, bytes, what its receiver learns)."""
     return [
         (
@@ -149,5 +149,5 @@ def what_left(account: Account | None) -> list[tuple[str, str, str, int, str]]:
             entry.bytes,
             entry.disclosure.learns,
         )
-        for entry in (account.ledger if account else ())
+        for entry in (record.ledger if record else ())
     ]

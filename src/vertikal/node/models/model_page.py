@@ -8,10 +8,10 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from vertikal.metrics.measures import TITLES, ClassMeasures
-from vertikal.node.models.account import Account
 from vertikal.node.models.evaluation import Evaluation, in_words, short
 from vertikal.node.models.model_card import describe, what_left
 from vertikal.node.models.store import Manifest
+from vertikal.node.models.training_record import TrainingRecord
 from vertikal.reporting.bar_chart import bar_chart
 from vertikal.reporting.line_chart import Series, line_chart
 from vertikal.reporting.rendering import render_page
@@ -56,7 +56,9 @@ _CURVES = (
 )
 
 
-def model_page(manifest: Manifest, account: Account | None, evaluation: Evaluation | None) -> str:
+def model_page(
+    manifest: Manifest, record: TrainingRecord | None, evaluation: Evaluation | None
+) -> str:
     """Render the page of a model."""
     return render_page(
         "vertikal.node.models",
@@ -72,8 +74,8 @@ def model_page(manifest: Manifest, account: Account | None, evaluation: Evaluati
         figures=_figures(evaluation) if evaluation else [],
         contributions=_contributions(evaluation) if evaluation else None,
         facts=describe(manifest, None),
-        left=[(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(account)],
-        stages=_stages(account),
+        left=[(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)],
+        stages=_stages(record),
     )
 
 
@@ -161,8 +163,8 @@ def _contributions(evaluation: Evaluation) -> Markup | None:
     )
 
 
-def _stages(account: Account | None) -> Markup | None:
-    if account is None or not account.stages:
+def _stages(record: TrainingRecord | None) -> Markup | None:
+    if record is None or not record.stages:
         return None
-    bars = {name: {"": stage.seconds} for name, stage in account.stages.items()}
+    bars = {name: {"": stage.seconds} for name, stage in record.stages.items()}
     return bar_chart(bars, title="Seconds by stage", value_text=seconds_text)

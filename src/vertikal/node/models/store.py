@@ -4,7 +4,7 @@
     models/credit/3/shard.json         the shard, arrays left out
     models/credit/3/arrays.npz         its arrays, and invented rows with its answers
     models/credit/3/preparation.json   how the party's columns are prepared, if they are
-    models/credit/3/account.json       what left the party in training, and where time went
+    models/credit/3/training.json      what left the party in training, and where time went
     models/credit/3/evaluation.json    how good it is, at the label party, if it was evaluated
 
 A version is written beside and moved into place by one rename, so a crash leaves it whole or not
@@ -37,21 +37,21 @@ from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
 from vertikal.node.models import known_answers
-from vertikal.node.models.account import Account
 from vertikal.node.models.evaluation import Evaluation
+from vertikal.node.models.training_record import TrainingRecord
 from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
-MANIFEST, SHARD, ARRAYS, PREPARATION, ACCOUNT, EVALUATION = (
+MANIFEST, SHARD, ARRAYS, PREPARATION, RECORD, EVALUATION = (
     "manifest.json",
     "shard.json",
     "arrays.npz",
     "preparation.json",
-    "account.json",
+    "training.json",
     "evaluation.json",
 )
-_OF_THE_RUN = (ACCOUNT, EVALUATION)
+_OF_THE_RUN = (RECORD, EVALUATION)
 """Files about the run that trained the shard, which two runs with the same shard do not share."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KNOWN = ("golden rows", "golden answers")
@@ -77,8 +77,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """Digest of the shard as a whole: the same for the same shard, whenever it was stored.
 
-        Account and evaluation are left out: no two runs take the same time, and the same shard may
-        be measured on other rows.
+        Training record and evaluation are left out: no two runs take the same time, and the same
+        shard may be measured on other rows.
         """
         files = sorted(item for item in self.files.items() if item[0] not in _OF_THE_RUN)
         listed = json.dumps([self.kind, files]).encode()
@@ -92,7 +92,7 @@ class Stored(Generic[S]):
     manifest: Manifest
     shard: S
     preparation: Preparation | None = field(repr=False)
-    account: Account | None = field(repr=False)
+    record: TrainingRecord | None = field(repr=False)
 
 
 class ModelStore:
@@ -114,7 +114,7 @@ class ModelStore:
         algorithm: Algorithm[Any, S],
         *,
         preparation: Preparation | None = None,
-        account: Account | None = None,
+        record: TrainingRecord | None = None,
         evaluation: Evaluation | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Manifest:
@@ -124,13 +124,13 @@ class ModelStore:
         """
         folder = self._folder / _checked(name)
         files = _files_of(shard, algorithm)
-        for title, record in (
+        for title, kept in (
             (PREPARATION, preparation),
-            (ACCOUNT, account),
+            (RECORD, record),
             (EVALUATION, evaluation),
         ):
-            if record is not None:
-                files[title] = msgspec.json.encode(record)
+            if kept is not None:
+                files[title] = msgspec.json.encode(kept)
         fresh = folder / f".new-{secrets.token_hex(8)}"
         try:
             _begin(folder, fresh)
@@ -202,7 +202,7 @@ class ModelStore:
             preparation = (
                 from_json(files[PREPARATION], Preparation) if PREPARATION in files else None
             )
-            account = from_json(files[ACCOUNT], Account) if ACCOUNT in files else None
+            record = from_json(files[RECORD], TrainingRecord) if RECORD in files else None
         except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
         off = known_answers.difference(algorithm, shard, *known)
@@ -211,12 +211,12 @@ class ModelStore:
                 f"{what}: its known answers are other ones than when it was stored (off by "
                 f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
             )
-        return Stored(manifest, shard, preparation, account)
+        return Stored(manifest, shard, preparation, record)
 
     def details(
         self, name: str, version: int | None = None
-    ) -> tuple[Manifest, Account | None, Evaluation | None]:
-        """Check the files of a version; return its manifest, account and evaluation.
+    ) -> tuple[Manifest, TrainingRecord | None, Evaluation | None]:
+        """Check the files of a version; return its manifest, record and evaluation.
 
         No algorithm is needed for that, and the shard is not made of them.
         """
@@ -224,11 +224,11 @@ class ModelStore:
         what = f"model {name!r}, version {manifest.version}"
         files = self._read(manifest, what)
         try:
-            account = from_json(files[ACCOUNT], Account) if ACCOUNT in files else None
+            record = from_json(files[RECORD], TrainingRecord) if RECORD in files else None
             found = from_json(files[EVALUATION], Evaluation) if EVALUATION in files else None
         except msgspec.DecodeError as error:
             raise InputError(f"{what} is not one of this library: {error}") from None
-        return manifest, account, found
+        return manifest, record, found
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
         """List every version of every model, by name and number.
@@ -336,7 +336,7 @@ class ModelStore:
         folder = self._folder / manifest.name / str(manifest.version)
         files = {}
         for title, digest in manifest.files.items():
-            if title not in (SHARD, ARRAYS, PREPARATION, ACCOUNT, EVALUATION):
+            if title not in (SHARD, ARRAYS, PREPARATION, RECORD, EVALUATION):
                 raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
             try:
                 files[title] = (folder / title).read_bytes()

@@ -43,9 +43,9 @@ from vertikal.errors import (
 from vertikal.files import disk_error, is_full
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
-from vertikal.node.models.account import Account
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.score_reading import ScoreReading
+from vertikal.node.models.training_record import TrainingRecord
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
 from vertikal.node.runs.evaluation import HeldOut, agree_on_rows, choose_rows, evaluate
@@ -475,7 +475,7 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation
         shard,
         algorithm,
         preparation=columns.preparation,
-        account=Account.of(place.me, run.steps),
+        record=TrainingRecord.of(place.me, run.steps),
         evaluation=evaluation,
         facts=facts,
     )

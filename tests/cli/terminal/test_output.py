@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 
-from vertikal.cli.output import print_table
+from vertikal.cli.terminal.output import print_table
 
 DIGEST = "0123456789abcdef" * 4
 TITLES = ("job", "model", "digest")
@@ -30,7 +30,9 @@ def test_a_pipe_gets_plain_columns(capsys):
 def test_a_narrow_terminal_gets_every_character():
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-    code = f"from vertikal.cli.output import print_table; print_table({TITLES!r}, {ROWS!r})"
+    code = (
+        f"from vertikal.cli.terminal.output import print_table; print_table({TITLES!r}, {ROWS!r})"
+    )
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "40"}
     with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env=environment) as child:
         os.close(theirs)

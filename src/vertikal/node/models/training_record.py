@@ -1,4 +1,4 @@
-"""The account of one party's training, stored beside its shard: what left it, where time went."""
+"""The record of one party's training, stored beside its shard: what left it, where time went."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vertikal.party.party import Party
 from vertikal.privacy.ledger import Entry, Ledger
 
 
-class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TrainingRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One party's ledger and the stages of its clock."""
 
     party: str
@@ -19,7 +19,7 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stages: dict[str, Stage]
 
     @classmethod
-    def of(cls, name: str, steps: Iterable[Party]) -> Account:
+    def of(cls, name: str, steps: Iterable[Party]) -> TrainingRecord:
         """Sum up a run of the party ``name``, which was a `Party` of its own in each step."""
         stages: dict[str, Stage] = {}
         steps = list(steps)

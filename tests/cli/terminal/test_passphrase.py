@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from tests.conformance.networks import identity
 from tests.organisations import lay_out
 from vertikal.cli import main
-from vertikal.cli import passphrase as module
-from vertikal.cli.passphrase import passphrase
+from vertikal.cli.terminal import passphrase as module
+from vertikal.cli.terminal.passphrase import passphrase
 from vertikal.errors import InputError
 
 SECRET = b"correct horse"

@@ -1,4 +1,4 @@
-"""The account of a training: what it sums up, and that it is stored beside the shard."""
+"""The record of a training: what it sums up, and that it is stored beside the shard."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.node.shards import shard_of
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.shard import Moment, Training
 from vertikal.errors import InputError
-from vertikal.node.models.account import Account
 from vertikal.node.models.store import ModelStore
+from vertikal.node.models.training_record import TrainingRecord
 from vertikal.party.clock import Stage
 from vertikal.privacy.ledger import Disclosure, Entry, Ledger
 
@@ -20,7 +20,7 @@ IDS = Disclosure("ids", "what", "learns", True)
 
 
 class Step:
-    """A party in one step of a run, as far as an account looks at it."""
+    """A party in one step of a run, as far as a record looks at it."""
 
     def __init__(self, stages, *sent):
         self.clock, self.ledger = type("Clock", (), {"stages": stages}), Ledger()
@@ -29,7 +29,7 @@ class Step:
 
 
 def test_steps_are_summed_up():
-    account = Account.of(
+    record = TrainingRecord.of(
         "a",
         [
             Step({"agreement": Stage(0.5, 10)}, (IDS, 10)),
@@ -39,9 +39,9 @@ def test_steps_are_summed_up():
             ),
         ],
     )
-    assert account.stages == {"agreement": Stage(0.75, 30), "phases": Stage(1.0, 3980)}
-    assert account.ledger == (Entry("a", "b", PHASES, 2, 3980), Entry("a", "b", IDS, 2, 30))
-    assert (account.seconds, account.bytes_sent) == (1.75, 4010)
+    assert record.stages == {"agreement": Stage(0.75, 30), "phases": Stage(1.0, 3980)}
+    assert record.ledger == (Entry("a", "b", PHASES, 2, 3980), Entry("a", "b", IDS, 2, 30))
+    assert (record.seconds, record.bytes_sent) == (1.75, 4010)
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def models(tmp_path):
     return ModelStore(tmp_path / "models")
 
 
-def test_an_account_comes_back_with_its_shard(models, tmp_path):
+def test_a_record_comes_back_with_its_shard(models, tmp_path):
     entry = Entry("a", "b", PHASES, 3, 4000)
-    account = Account("a", (entry,), {"solve": Stage(1.5, 10), "phases": Stage(0.5, 3990)})
-    models.save("credit", shard_of(), FDSKL, account=account)
-    assert models.load("credit", FDSKL).account == account
-    path = tmp_path / "models" / "credit" / "1" / "account.json"
+    record = TrainingRecord("a", (entry,), {"solve": Stage(1.5, 10), "phases": Stage(0.5, 3990)})
+    models.save("credit", shard_of(), FDSKL, record=record)
+    assert models.load("credit", FDSKL).record == record
+    path = tmp_path / "models" / "credit" / "1" / "training.json"
     path.write_text(json.dumps({"party": "a"}))
-    with pytest.raises(InputError, match=r"account\.json is not what was stored"):
+    with pytest.raises(InputError, match=r"training\.json is not what was stored"):
         models.load("credit", FDSKL)
 
 
@@ -65,8 +65,8 @@ def test_the_digest_of_a_shard_does_not_depend_on_how_long_it_took(models):
     for seconds in (0.1, 0.2):
         curve = [Moment(seconds, 1, 1, 0.0)]
         shard = shard_of(training=Training(moments=curve))
-        account = Account("a", (), {"solve": Stage(seconds, 0)})
-        digests.add(models.save("credit", shard, FDSKL, account=account).digest)
+        record = TrainingRecord("a", (), {"solve": Stage(seconds, 0)})
+        digests.add(models.save("credit", shard, FDSKL, record=record).digest)
         assert shard.training.moments == curve
     assert len(digests) == 1
     assert models.save("credit", shard_of(16), FDSKL).digest not in digests
