@@ -156,6 +156,7 @@ class Service:
         self._wake.set()
         self._control.stop()
         self._slow.stop()
+        self.decisions.hook.stop()
         if self._endpoint is not None:
             self._endpoint.stop()
         self.runs.break_off()

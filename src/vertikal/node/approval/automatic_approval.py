@@ -30,12 +30,15 @@ class AutomaticApproval:
         book: JobBook,
         approve: Callable[[JobRecord, str], None],
         reject: Callable[[JobRecord, str], None],
+        leave: Callable[[JobRecord], None],
         say: Callable[[str], None],
     ) -> None:
         self._home = home
         self._book = book
         self._approve = approve
         self._reject = reject
+        self._leave = leave
+        """Hears of each job that is left to the owner."""
         self._say = say
         self._one_by_one = threading.Lock()
 
@@ -58,6 +61,8 @@ class AutomaticApproval:
             try:
                 if self._is_undecided(record):
                     self._decide(record)
+                if self._is_undecided(record):
+                    self._leave(record)
             except Exception as error:
                 # The owner can still decide, and the next start considers the job again.
                 self._home.mind_room(error)

@@ -20,6 +20,7 @@ from vertikal.node.approval.disclosure_limit import check_limit
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.offers import TableSummary, summarise_table
 from vertikal.node.approval.policy import check_attempt, check_ids, check_policy
+from vertikal.node.approval.proposal_hook import ProposalHook
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, SignedBytes
 from vertikal.node.config.job_file import Job
 from vertikal.node.rate_limit import RateLimit
@@ -73,7 +74,10 @@ class Decisions:
         """By submitter: limits on its proposals, and on the lines that say that more came."""
         self._refused: dict[str, None] = {}
         """Digests of proposals and decisions that were refused, so that each is noted once."""
-        self.automatic = AutomaticApproval(home, book, self._approve, self._reject, say)
+        self.hook = ProposalHook(home, say)
+        self.automatic = AutomaticApproval(
+            home, book, self._approve, self._reject, self.hook.tell, say
+        )
 
     @property
     def me(self) -> str:

@@ -148,6 +148,8 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     passphrase_file: str | None = None
     """File with the passphrase of the key in its first line; names of variables are replaced, as in
     ``$CREDENTIALS_DIRECTORY/passphrase``."""
+    on_proposal: tuple[str, ...] = ()
+    """A command and its arguments, run without a shell when a job waits for the owner."""
     tables: dict[str, Offer] = {}
     policy: Policy = Policy()
     http: Http | None = None
@@ -163,6 +165,8 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         """Refuse values out of range and rules that allow nothing."""
         for name, offer in self.tables.items():
             _check_offer(name, offer)
+        if self.on_proposal and not self.on_proposal[0]:
+            raise InputError.of("party file: on_proposal", "a command and its arguments", "")
         policy = self.policy
         _one_of("policy.unknown_ids", policy.unknown_ids, UNKNOWN_IDS)
         _one_of("policy.differencing", policy.differencing, DIFFERENCING)
