@@ -26,6 +26,8 @@ def approximate_kernel(name, X, bandwidth, total, bits=16, seed=0):
         private = np.random.default_rng([seed, party])
         omega = kernel.directions(private.random((len(columns), total)), scalars) / bandwidth
         offsets = private.integers(0, 2**bits, total).astype(ring.dtype)
+        if kernel.odd:
+            offsets[:] = 3 << (bits - 2) if party == 0 else 0
         feature_map = FourierMap(ring, omega, offsets, total)
         phases += feature_map.local(X[:, columns])
     features = feature_map.decode(phases, np.float64)

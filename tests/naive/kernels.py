@@ -36,6 +36,11 @@ def matern52(x: Sequence[float], z: Sequence[float], bandwidth: float) -> float:
     return (1 + r + r**2 / 3) * math.exp(-r)
 
 
+def odd_gaussian(x: Sequence[float], z: Sequence[float], bandwidth: float) -> float:
+    """The mean of 2·sin(ωᵀx)·sin(ωᵀz); for wide bandwidths 2·x·z/σ²."""
+    return gaussian(x, z, bandwidth) - gaussian(x, [-one for one in z], bandwidth)
+
+
 EXACT: dict[str, Callable[[Sequence[float], Sequence[float], float], float]] = {
     "gaussian": gaussian,
     "laplace": laplace,
@@ -43,6 +48,7 @@ EXACT: dict[str, Callable[[Sequence[float], Sequence[float], float], float]] = {
     "matern12": matern12,
     "matern32": matern32,
     "matern52": matern52,
+    "linear": odd_gaussian,
 }
 
 

@@ -44,7 +44,7 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         number cuts the columns into runs. A function tells the party of a column's name.
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
-    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
+    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32", "matern52" or "linear"
     bandwidth : number, "mean" or "median"
         σ, as in `FDSKLClassifier`.
     n_components : int

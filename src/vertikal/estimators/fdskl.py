@@ -30,6 +30,7 @@ from vertikal.estimators.base import FederatedEstimator
 from vertikal.estimators.columns import with_dealer
 from vertikal.estimators.simulation import Outcome
 from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
+from vertikal.kernels.spectral import kernel_named
 from vertikal.parameters import read_field
 from vertikal.party.party import Labels, digest
 
@@ -135,6 +136,10 @@ class FederatedKernelEstimator(FederatedEstimator):
             return
         if settings.hides:
             raise InputError.of("masking", f"'pads' with disclosure={settings.level!r}", "trees")
+        if kernel_named(settings.kernel).odd:
+            raise InputError.of(
+                "masking", "'pads' with kernel='linear', which has no offsets to mask by", "trees"
+            )
         if len(settings.label_parties) == 2:
             raise InputError.of(
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"
@@ -181,7 +186,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         number cuts the columns into runs. A function tells the party of a column's name.
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
-    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32" or "matern52"
+    kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32", "matern52" or "linear"
     bandwidth : number, "mean" or "median"
         σ of exp(−‖x−x'‖²/2σ²). "mean" takes σ² = half the mean squared distance of all pairs of
         rows, for which each party adds one number about its own columns; "median" half the median

@@ -21,6 +21,9 @@ from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
 
+WIDE = 3.0
+"""Bandwidth of the linear kernel over the typical distance of rows."""
+
 
 @dataclass(frozen=True)
 class Kernel(ABC):
@@ -30,6 +33,8 @@ class Kernel(ABC):
     shares_scalars: ClassVar[bool] = False
     squares_distances: ClassVar[bool] = True
     """True if its distance is the squared Euclidean one, False if it sums absolute differences."""
+    odd: ClassVar[bool] = False
+    """True if features are sines of angles without an offset, which change their sign with x."""
 
     @abstractmethod
     def directions(self, uniforms: Array, scalars: Array | None) -> Array:
@@ -110,6 +115,23 @@ class Matern(Gaussian):
         return super().directions(uniforms) * scalars
 
 
+@dataclass(frozen=True)
+class Linear(Gaussian):
+    """K(x, x') = exp(−‖x − x'‖²/2σ²) − exp(−‖x + x'‖²/2σ²), nearly 2·x·x'/σ² if σ is wide.
+
+    Columns have mean zero. Features are √2·sin(ωᵀx) of small angles, which are nearly √2·ωᵀx:
+    functions of them are nearly straight, and as sines are odd, they have no products of two
+    columns at all.
+    """
+
+    name = "linear"
+    odd = True
+
+    def typical_bandwidth(self, distance: float) -> float:
+        # Angles deviate by a third of a radian, and a row three deviations out bends by a sixth.
+        return WIDE * super().typical_bandwidth(distance)
+
+
 KERNELS: Mapping[str, Kernel] = {
     "gaussian": Gaussian(),
     "laplace": Laplace(),
@@ -117,6 +139,7 @@ KERNELS: Mapping[str, Kernel] = {
     "matern12": Matern(0.5),
     "matern32": Matern(1.5),
     "matern52": Matern(2.5),
+    "linear": Linear(),
 }
 """The kernels by name; ``matern`` is Matérn 3/2."""
 

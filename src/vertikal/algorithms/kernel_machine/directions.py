@@ -50,7 +50,10 @@ def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     # The leading bits of one draw, so that a ring of another width rounds the same offsets.
     # A party without columns brings zeros, so that a dealer can prepare its part before a run.
     bits = np.zeros(width, np.uint32)
-    if shard.columns:
+    if kernel_named(settings.kernel).odd:
+        # A quarter of a turn back, added by one party, makes sines of the cosines.
+        bits += np.uint32(3 << (settings.feature_map.bits - 2)) * (shard.party == label_party)
+    elif shard.columns:
         bits = uniform_elements(seeds["offsets"], (width,), np.uint32)
         bits >>= np.uint32(32 - settings.feature_map.bits)
     offsets = bits.astype(Ring(settings.feature_map.bits).dtype)

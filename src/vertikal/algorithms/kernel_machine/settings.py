@@ -178,6 +178,8 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         self._check_loss()
         if isinstance(self.feature_map, Landmarks) and self.kernel != "gaussian":
             raise InputError.of("kernel", "'gaussian' for landmarks", self.kernel)
+        if kernel_named(self.kernel).odd:
+            self._check_linear()
         if self.n_components < len(self.label_parties):
             raise InputError.of(
                 "n_components",
@@ -200,6 +202,17 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
     def _check_loss(self) -> None:
         loss_named(self.loss, regression=self.regression)
+
+    def _check_linear(self) -> None:
+        """Refuse what would bend a straight line: columns off zero, cosines beside the sines."""
+        if self.scale != "standard":
+            raise InputError.of("scale", f"'standard' with kernel={self.kernel!r}", self.scale)
+        if self.feature_map != Fourier(bits=self.feature_map.bits):
+            raise InputError.of(
+                "feature_map",
+                f"'fourier' with its defaults, but for bits, with kernel={self.kernel!r}",
+                self.feature_map,
+            )
 
     @property
     def stochastic(self) -> Stochastic:
