@@ -27,6 +27,7 @@ COMMANDS = {
     "join": "invite:join_",
     "federation": "federation:federation",
     "party": "party:party",
+    "catalog": "catalog:catalog",
     "job": "job:job",
     "predict": "predict:predict",
     "model": "model:model",

@@ -16,6 +16,7 @@ from vertikal.errors import (
     VertikalError,
     WireError,
 )
+from vertikal.node.approval.catalog import NONE, CatalogEntry, OwnCatalog
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, JobRecord
@@ -23,6 +24,7 @@ from vertikal.node.approval.table_check import check_tables
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.job_summary import summarise_job
+from vertikal.node.links.catalog_exchange import WAIT, CatalogExchange
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.link_meter import LinkMeter
 from vertikal.node.links.message_queue import MessageQueue
@@ -31,6 +33,8 @@ from vertikal.node.links.messages import (
     Asked,
     Beat,
     Begin,
+    CatalogAsked,
+    CatalogTold,
     Changed,
     Message,
     Probe,
@@ -94,6 +98,8 @@ class Service:
         )
         self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
         self._meter = LinkMeter(self.gossip.tell)
+        self.own_catalog = OwnCatalog(self.home, self._say)
+        self._catalog = CatalogExchange(self.home, self.own_catalog, self.gossip.tell)
         self._slow = MessageQueue(self._take_in)
         self._predictor: Predictor | None = None
         self._control = ControlServer(self.home.store, self.answer)
@@ -110,6 +116,7 @@ class Service:
             "reject": self._reject,
             "cancel": self._cancel,
             "peers": self._peers,
+            "catalog": self._list_offers,
             "plan": self._plan,
             "predict": self._predict,
             "changes": self.membership.summary,
@@ -143,6 +150,7 @@ class Service:
     def _prepare(self) -> None:
         """While nobody waits: load what runs and predictions need, and look at the tables."""
         _load_libraries()
+        self.own_catalog.begin_survey()
         try:
             for finding in check_tables(self.home.file, self.home.folder, cells=False):
                 for problem in finding.problems:
@@ -220,6 +228,23 @@ class Service:
     def _peers(self) -> Any:
         return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)
 
+    def _list_offers(self, names: list[str], mine: bool = False) -> Any:
+        """List what other parties offer to this one, or with ``mine`` what they read of its own."""
+        others = names or [name for name in self.home.federation.names if name != self.me]
+        for name in others:
+            self.home.federation.member(name)
+        if mine:
+            entries = {name: self.own_catalog.entry(name) for name in others}
+            return [_offers_of(name, entry, "") for name, entry in entries.items()]
+        there = [name for name in others if self.links.is_up(name)]
+        answers = self._catalog.ask(there)
+        late = f"no answer within {WAIT:g} s; its service may be busy, or of an older release"
+        return [
+            _offers_of(name, answers.get(name), late if name in there else "it is not connected")
+            for name in others
+            if name != self.me
+        ]
+
     def _remove(self, names: list[str]) -> Any:
         self.membership.remove(names)
         return self.membership.summary()
@@ -277,7 +302,7 @@ class Service:
         except (WireError, IdentityError) as error:
             self._on_nonsense(sender, str(error))
             return
-        if isinstance(message, Asked | Answered | Begin):
+        if isinstance(message, Asked | Answered | Begin | CatalogAsked):
             # One that finds no room comes again: the sender's beats see to it.
             self._slow.put(sender, message, len(packed))
         else:
@@ -310,6 +335,10 @@ class Service:
                 self.predictor.serve(sender, message.digest, message.session)
             case Probe():
                 self._meter.hear(sender, message)
+            case CatalogAsked():
+                self._catalog.answer(sender, message)
+            case CatalogTold():
+                self._catalog.hear(sender, message)
         self.runs.end_finished()
 
     def _on_nonsense(self, sender: str, reason: str) -> None:
@@ -370,6 +399,12 @@ def _load_libraries() -> None:
     from vertikal.node.runs import party_run
 
     del predictor, party_run
+
+
+def _offers_of(party: str, entry: CatalogEntry | None, fault: str) -> dict[str, Any]:
+    """Describe a party's entry in the catalogue by plain values; ``fault`` if there is none."""
+    told = msgspec.to_builtins(CatalogEntry(NONE) if entry is None else entry)
+    return {"party": party, "fault": "" if entry else fault, **told}
 
 
 def _job(content: dict[str, Any]) -> Job:

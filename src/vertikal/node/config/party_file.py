@@ -38,6 +38,8 @@ MISSING = ("refuse", "mean", "indicator")
 """Treatments of missing cells, as `data.preparation` has them."""
 UNKNOWN_IDS = ("reject", "degraded")
 DIFFERENCING = ("refuse", "warn")
+CATALOG = ("none", "names", "summary")
+"""Amounts of its offers that a party tells those in ``who``, as `approval.catalog` has them."""
 TIMES_OWN_ROWS = 10
 """Ids of another party for each row here, if the policy says nothing else. Lists of customers of
 organisations that model something together differ by less; a list beyond it is more likely one of
@@ -121,6 +123,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Runs of one job, counting those that were broken off: each shows something once more."""
     proposals_per_day: int = 200
     """Proposals of one submitter that are taken in; as many at once after a quiet day."""
+    catalog: str = "names"
+    """The part of the offers that those in ``who`` are told, one of `CATALOG`: names of tables and
+    columns are what they may use, and nothing of the data."""
     experiments: bool = False
     """True to allow jobs with a ``secret_seed``: whoever knows it knows the directions."""
     privacy: Privacy | None = None
@@ -170,6 +175,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         policy = self.policy
         _one_of("policy.unknown_ids", policy.unknown_ids, UNKNOWN_IDS)
         _one_of("policy.differencing", policy.differencing, DIFFERENCING)
+        _one_of("policy.catalog", policy.catalog, CATALOG)
         for parameter, number, least in (
             ("policy.least_rows", policy.least_rows, 1),
             ("policy.most_ids", 1 if policy.most_ids is None else policy.most_ids, 1),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from vertikal.errors import WireError
+from vertikal.node.approval.catalog import CatalogEntry
 from vertikal.node.approval.proposals import Keys, SignedBytes
 from vertikal.node.config.federation_changes import SignedChange
 from vertikal.records import msgpack_reader
@@ -92,7 +93,20 @@ class Changed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
     changes: tuple[SignedChange, ...]
 
 
-Message = Beat | Asked | Answered | Begin | Serve | Probe | Changed
+class CatalogAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """The sender asks what the receiver offers to it; the answer carries the number."""
+
+    number: int
+
+
+class CatalogTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """The part of its offers that the sender tells the receiver."""
+
+    number: int
+    entry: CatalogEntry
+
+
+Message = Beat | Asked | Answered | Begin | Serve | Probe | Changed | CatalogAsked | CatalogTold
 
 
 class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
