@@ -64,6 +64,7 @@ ARROWS: dict[str, set[str]] = {
     "algorithms": BELOW_PROGRAMS,
     "estimators": BELOW_ESTIMATORS,
     "node": BELOW_NODE,
+    "client": {"node", "files", "metrics"},
     "demo": BELOW_ESTIMATORS | {"estimators", "node"},
     "cli": ANYTHING,
     "__main__": ANYTHING,

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Executed by a test of its own, with a terminal and a folder for each organisation.
-SEVERAL_TERMINALS = {"tutorial-between-organisations.md"}
+# Executed by tests of their own, with a folder and a service for each organisation.
+SEVERAL_TERMINALS = {"tutorial-between-organisations.md", "how-to-python-client.md"}
 PAGES = sorted(
     page
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import msgspec
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.terminal.output import json_option, print_json, print_table
 from vertikal.cli.terminal.party_option import ask_service, party_option
-from vertikal.errors import JobFailed
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _REASON = click.option("--reason", default="", help="A line that the other parties will read.")
@@ -157,22 +155,9 @@ def watch(job: str, timeout: float, party: Path | None) -> None:
 
     The exit code is 0 if the job is done, and 1 if it ended otherwise.
     """
-    until = time.monotonic() + timeout
-    last = ""
-    while True:
-        one = ask_service(party, "show", job=job)
-        job = one["digest"]  # other jobs may come whose digests begin alike
-        line = _line(one)
-        if line != last:
-            click.echo(line)
-            last = line
-        if one["done"]:
-            return
-        if not one["open"]:
-            raise JobFailed(f"job {one['job']} {one['state']}: {one['words'] or 'no reason given'}")
-        if time.monotonic() > until:
-            raise JobFailed(f"job {one['job']} has not ended within {timeout:g} s: {one['state']}")
-        time.sleep(0.3)
+    from vertikal.client import Party
+
+    Party(party).job(job).wait(timeout, click.echo)
 
 
 @job.command()
@@ -192,12 +177,3 @@ def _state(one: dict[str, Any]) -> str:
 
 def _say(one: dict[str, Any]) -> None:
     click.echo(f"job {one['job']}: {one['state']}")
-
-
-def _line(one: dict[str, Any]) -> str:
-    line = f"job {one['job']}: {one['state']}"
-    if one["total"]:
-        line += f" {one['amount']:,} / {one['total']:,} {one['unit']}"
-    elif one["note"]:
-        line += f" {one['note']}"
-    return f"{line}, waits for {one['waits_for']}" if one["waits_for"] else line

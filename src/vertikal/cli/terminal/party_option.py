@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from vertikal.errors import InputError
+from vertikal.node.config.party_search import VARIABLE, party_file, store_of
 
-VARIABLE = "VERTIKAL_PARTY"
+__all__ = ["VARIABLE", "ask_service", "party_file", "party_option", "store_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,62 +26,8 @@ def party_option(command: F) -> F:
     )(command)
 
 
-def party_file(path: Path | None) -> Path:
-    """Find the party file of a command whose option is ``path``."""
-    if path is not None:
-        return path
-    files = sorted(Path().glob("*.toml"))
-    found = [one for one in files if _is_party_file(one)]
-    if not found:
-        # One that is broken is not absent: who loads it says what is wrong with it.
-        found = [one for one in files if _is_meant_as_one(one)]
-    if len(found) != 1:
-        names = ", ".join(one.name for one in found) or "none"
-        raise InputError(
-            f"this folder must have exactly one party file, got {names}; name the file that is "
-            f"meant, or set {VARIABLE}"
-        )
-    return found[0]
-
-
-def store_of(path: Path | None) -> Path:
-    """Find the store of this party, which its service has made."""
-    from vertikal.node.config.party_file import PartyFile
-
-    file = party_file(path)
-    content = PartyFile.load(file)
-    store = file.parent / content.store
-    if not store.is_dir():
-        raise InputError(
-            f"{content.name} has no store yet (no folder {content.store!r} beside {file.name}); "
-            "`vertikal party start` makes it"
-        )
-    return store
-
-
 def ask_service(path: Path | None, command: str, **arguments: Any) -> Any:
     """Ask the service of this party."""
     from vertikal.node.control import ask
 
     return ask(store_of(path), command, **arguments)
-
-
-def _is_party_file(path: Path) -> bool:
-    from vertikal.node.config.party_file import PartyFile
-
-    try:
-        PartyFile.load(path)
-    except InputError:
-        return False
-    return True
-
-
-def _is_meant_as_one(path: Path) -> bool:
-    """Tell whether a file that is no good party file is more likely one than anything else."""
-    import tomllib
-
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return path.name == "party.toml"
-    return "store" in content or ("certificate" in content and "party" not in content)
