@@ -31,6 +31,11 @@ class RingError(InputError):
 class PeerVisibleError(InputError):
     """A refusal whose message the other parties may read: nothing in it is about the data."""
 
+    rows_left: int | None = None
+    """Rows that a request may have, where it has too many."""
+    rows_spent: tuple[int, ...] = ()
+    """Rows of a request without which it would be allowed."""
+
 
 class DiskFull(VertikalError):
     """The disk has no room for a file; the file that was there before is untouched."""
@@ -78,6 +83,11 @@ class ThresholdMissed(SecrecyError):
 
 class PredictionRefused(SecrecyError):
     """A party's policy does not allow these predictions, or no more of them today."""
+
+    rows_left: int | None = None
+    """Rows that all parties would allow, where the request has too many for some."""
+    rows_spent: tuple[int, ...] = ()
+    """Rows of the request without which it would be allowed."""
 
 
 class MeshError(VertikalError):

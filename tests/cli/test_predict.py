@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -10,6 +13,7 @@ from click.testing import CliRunner
 from vertikal.cli import main, predict
 from vertikal.cli.predict import read_ids, write_rows
 from vertikal.errors import InputError
+from vertikal.node.models.store import ModelStore
 
 
 def table(path, **columns):
@@ -114,3 +118,78 @@ def test_scores_that_cannot_be_written_leave_the_earlier_file(tmp_path, monkeypa
         write_rows(out, [{"id": "1", "status": "ok"}])
     assert out.read_bytes() == b"of yesterday"
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.fixture
+def lender(tmp_path, monkeypatch):
+    """A party with a model of its table of people, and two tables that may be scored."""
+    path = tmp_path / "party.toml"
+    path.write_text(
+        'name = "lender"\nkey = "k"\ncertificate = "c"\nfederation = "f"\nstore = "store"\n'
+        '[tables.people]\nsource = "people.csv"\nid = "id"\nfeatures = ["x"]\nlabels = ["y"]\n'
+        '[tables.new]\nsource = "new.csv"\nid = "number"\nscores_for = ["people"]\n'
+        'rows = "x > 0"\n'
+        '[tables.other]\nsource = "people.csv"\nid = "id"\nfeatures = ["x"]\n'
+    )
+    (tmp_path / "new.csv").write_text("number,x\n1,1\n2,0\n3,1\n4,2\n")
+    facts = {"parties": {"lender": {"table": "people"}}}
+    monkeypatch.setattr(
+        ModelStore, "show", lambda self, name, version: SimpleNamespace(facts=facts)
+    )
+    (tmp_path / "store").mkdir(mode=0o700)
+    return tmp_path
+
+
+def invoke(folder, *arguments):
+    party = ["--party", str(folder / "party.toml"), "-o", str(folder / "scores.csv")]
+    return CliRunner().invoke(main, ["predict", "credit", *arguments, *party])
+
+
+def test_the_people_of_a_table_are_scored_as_far_as_others_allow(lender, monkeypatch):
+    """And another day the rest, without asking again about those who have a score."""
+    asked, allowed = [], ["1"]
+
+    def ask(party, command, *, ids, **rest):
+        asked.append((command, ids, rest["version"]))
+        scores = [
+            {"id": one, "status": "ok", "value": 0.5, "probability": {"yes": 0.6}}
+            if one in allowed
+            else {"id": one, "status": "refused", "value": None}
+            for one in ids
+        ]
+        reason = "" if set(ids) <= set(allowed) else "bank refused: 1 of 1 a day are used"
+        return {"scores": scores, "reason": reason, "used_up": bool(reason)}
+
+    monkeypatch.setattr(predict, "ask_service", ask)
+    monkeypatch.setattr(predict, "BATCH", 2)
+    done = invoke(lender, "--table", "new")
+    assert done.stdout == "3 ids (1 ok, 2 refused) written to scores.csv\n"
+    assert done.stderr == "refused: bank refused: 1 of 1 a day are used\n"
+    assert asked == [("score", ["1", "3"], None)]  # the second batch is not asked for
+    allowed += ["3", "4"]
+    done = invoke(lender, "--table", "new", "--resume")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert asked[1:] == [("score", ["3", "4"], None)]
+    lines = (lender / "scores.csv").read_text().splitlines()
+    assert lines == ["id,status,value,probability_yes", *(f"{i},ok,0.5,0.6" for i in (1, 3, 4))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--table", "other"],
+            r"--table must be one that model 'credit' may score, of \['new'",
+        ),
+        (["--table", "gone"], r'a table for scoring says scores_for = \["people"\], got'),
+        (["--table", "new", "--resume"], "--resume must be with a file of scores"),
+        ([], "give --ids FILE"),
+        (["--table", "new", "--column", "x"], "give --ids FILE"),
+        (["--table", "new", "--ids", "x.csv"], "give --ids FILE"),
+    ],
+)
+def test_tables_that_are_not_scored(lender, arguments, words):
+    (lender / "scores.csv").write_text("name\nx\n")
+    done = invoke(lender, *arguments)
+    assert done.exit_code in (1, 2)
+    assert re.search(words, done.stderr), done.stderr

@@ -273,3 +273,21 @@ def test_a_wrong_separator_or_encoding_is_named(tmp_path):
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError, match="separator, decimal and encoding must be for a CSV file"):
         open_source("bank", "t.parquet", folder=tmp_path, dialect=wrong)
+
+
+def test_a_filter_leaves_rows_out_of_all_that_a_source_hands_out(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id;balance;closed\n1;1,5;0\n2;2,5;1\n3;3,5;0\n4;;0\n")
+    dialect = CsvDialect(";", ",")
+    whole = open_source("bank", path, id="id", dialect=dialect)
+    source = open_source("bank", path, id="id", dialect=dialect, rows="balance > 2 AND closed = 0")
+    assert source.ids().values == (b"3",)
+    assert [block.to_pydict() for block in source.blocks(["balance"])] == [{"balance": ["3.5"]}]
+    assert source.columns == whole.columns
+    before = source.digest(["balance"])
+    path.write_text(path.read_text().replace("1;1,5;0", "1;1,75;0"))
+    assert source.digest(["balance"]) == before  # about a row that it does not have
+    path.write_text(path.read_text().replace("2;2,5;1", "2;2,5;0"))
+    assert source.digest(["balance"]) != before
+    with pytest.raises(InputError, match=r"rows must be about the columns .*, got 'region'"):
+        open_source("bank", path, id="id", dialect=dialect, rows="region = 'x'")

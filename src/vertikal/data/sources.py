@@ -25,6 +25,8 @@ from vertikal.data import databases, file_formats
 from vertikal.data.content_digest import ContentDigest
 from vertikal.data.file_formats import CsvDialect
 from vertikal.data.ids import Ids, normalise
+from vertikal.data.row_filter.evaluation import kept_rows
+from vertikal.data.row_filter.grammar import Condition, columns_of, parse_filter
 from vertikal.errors import InputError
 
 HEIGHT = 1 << 16
@@ -89,10 +91,12 @@ def open_source(
     query: str | None = None,
     folder: Path = Path(),
     dialect: CsvDialect | None = None,
+    rows: str | None = None,
 ) -> Source:
     """Open the table at ``location``: a file in ``folder``, a database with a query, an object.
 
     ``dialect`` says how a CSV file is written, if it is not with commas, points and UTF-8.
+    ``rows`` is a filter: the table then has only the rows for which it is true.
     """
     if isinstance(location, str | Path):
         title, batches, columns = _named(party, str(location), id, query, folder, dialect)
@@ -110,7 +114,29 @@ def open_source(
         raise InputError.of(
             f"table of {party}: id", f"one of the columns {list(columns)}{hint}", id
         )
+    if rows is not None:
+        batches = _filtered(party, parse_filter(rows), batches, columns)
     return Source(party, title, id, tuple(name for name in columns if name != id), batches)
+
+
+def _filtered(
+    party: str, condition: Condition, batches: Batches, columns: Sequence[str]
+) -> Batches:
+    """Leave out the rows for which a condition is not true."""
+    needed = columns_of(condition)
+    strange = [name for name in needed if name not in columns]
+    if strange:
+        raise InputError.of(
+            f"table of {party}: rows", f"about the columns {list(columns)}", strange[0]
+        )
+
+    def some(wanted: Sequence[str]) -> Iterator[Any]:
+        pa = file_formats.arrow()
+        for batch in batches([*wanted, *(name for name in needed if name not in wanted)]):
+            kept = pa.array(kept_rows(party, condition, batch))
+            yield batch.select(list(wanted)).filter(kept)
+
+    return some
 
 
 def _separator_hint(columns: Sequence[str]) -> str:

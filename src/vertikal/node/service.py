@@ -119,6 +119,7 @@ class Service:
             "catalog": self._list_offers,
             "plan": self._plan,
             "predict": self._predict,
+            "score": self._score,
             "changes": self.membership.summary,
             "rotate": self.membership.rotate,
             "remove": self._remove,
@@ -274,6 +275,11 @@ class Service:
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
     ) -> Any:
         return self.predict(name, tuple(ids), degraded, version)
+
+    def _score(
+        self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None
+    ) -> Any:
+        return msgspec.to_builtins(self.predictor.score(name, tuple(ids), degraded, version))
 
     def predict(
         self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None

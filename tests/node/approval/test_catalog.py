@@ -53,6 +53,15 @@ def test_names_are_told_by_default_and_no_table_is_read_for_them(tmp_path):
     assert said == []
 
 
+def test_tables_for_scoring_are_no_part_of_it(tmp_path):
+    lay_out(tmp_path, rows=60)
+    file = tmp_path / "bank" / "party.toml"
+    table = '[tables.new]\nsource = "x.csv"\nid = "customer"\nscores_for = ["people"]\n[policy]'
+    file.write_text(file.read_text().replace("[policy]", table, 1))
+    with alone(tmp_path) as (bank, _):
+        assert [one.name for one in bank.own_catalog.entry("lender").tables] == ["people"]
+
+
 def test_types_and_rows_are_told_if_the_owner_says_so(tmp_path):
     lay_out(tmp_path, rows=60, policy='catalog = "summary"\n')
     path = tmp_path / "bank" / "people.csv"

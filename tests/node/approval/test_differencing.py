@@ -7,6 +7,7 @@ import os
 import threading
 import time
 
+import msgspec
 import pytest
 
 from tests.organisations import lay_out
@@ -29,8 +30,8 @@ def home(tmp_path):
     bank.close()
 
 
-def record_of(letter):
-    job = Job(algorithm="fdskl", parties={"lender": Part("people", "y"), "bank": Part("people")})
+def record_of(letter, table="people"):
+    job = Job(algorithm="fdskl", parties={"lender": Part("people", "y"), "bank": Part(table)})
     signed = SignedBytes(letter.encode(), b"")
     return JobRecord(1, signed, Proposal("m", job, "lender", 0.0, "1", 60, ""))
 
@@ -96,3 +97,19 @@ def test_two_first_jobs_draw_one_key(home, monkeypatch):
     (kept,) = (path for path in folder.iterdir() if path.name != ".key")
     marks = sorted(hmac.digest(theirs, one, "sha256")[:8] for one in IDS)
     assert kept.read_bytes() == b"".join(marks)
+
+
+def test_tables_of_one_source_are_compared_with_one_another(home):
+    """Two filters of one file may differ by the few people that somebody looks for."""
+    offer = home.file.tables["people"]
+    tables = {
+        "people": offer,
+        "recent": msgspec.structs.replace(offer, rows="customer > 3"),
+        "others": msgspec.structs.replace(offer, source="others.csv"),
+    }
+    home.file = msgspec.structs.replace(home.file, tables=tables)
+    assert home.file.tables_of_same_source("recent") == ("recent", "people")
+    check_difference(home, record_of("a"), IDS)
+    check_difference(home, record_of("b", "others"), IDS[1:])
+    with pytest.raises(InputError, match="differ from those of an earlier job by 1"):
+        check_difference(home, record_of("c", "recent"), IDS[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.node.services import trio
@@ -28,10 +29,10 @@ def home(tmp_path):
     bank.close()
 
 
-def record_of(number, disclosure="values", evaluation=None, **settings):
+def record_of(number, disclosure="values", evaluation=None, table="people", **settings):
     job = Job(
         algorithm="fdskl",
-        parties=PARTS,
+        parties=PARTS | {"bank": Part(table)},
         settings={"disclosure": disclosure, **settings},
         evaluation=evaluation,
     )
@@ -61,6 +62,18 @@ def test_the_same_job_again_and_again_is_stopped(home):
     fewer = {"name": "values", "max_passes": 16}
     book(home, record_of(20, fewer), 30)
     assert home.account.balance("people", "lender").row_bits == 996
+
+
+def test_tables_of_one_source_share_the_limit(home):
+    """Their filters may overlap, so that a row may be in all of them."""
+    offer = home.file.tables["people"]
+    recent = msgspec.structs.replace(offer, rows="customer > 3")
+    home.file = msgspec.structs.replace(home.file, tables={"people": offer, "recent": recent})
+    book(home, record_of(1), 30)
+    book(home, record_of(2, table="recent"), 30)
+    book(home, record_of(3), 30)
+    with pytest.raises(PeerVisibleError, match="100 are left"):
+        book(home, record_of(4, table="recent"), 30)
 
 
 def test_the_owner_reads_by_how_much_a_job_raises_the_account(home):

@@ -49,6 +49,21 @@ def test_what_is_not_said_is_careful(tmp_path):
     assert file.tables["accounts"].missing == "refuse"
 
 
+SCORING = """
+[tables.new]
+source = "new.csv"
+id = "customer"
+scores_for = ["accounts"]
+[policy]"""
+
+
+def test_tables_for_scoring_stand_before_the_one_of_training(tmp_path):
+    file = load(tmp_path, GOOD.replace("[policy]", SCORING))
+    assert list(file.tables_to_score("accounts")) == ["new", "accounts"]
+    assert list(file.tables_to_score("new")) == ["new"]
+    assert list(file.tables_to_score("gone")) == []
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -66,6 +81,14 @@ def test_what_is_not_said_is_careful(tmp_path):
         ('disclosures = ["values"]', "disclosures = []", "a standing rule must name who"),
         ("127.0.0.1:8080", "0.0.0.0:8080", "plaintext must be left out"),
         ('key = "bank.key"', "", "missing required field `key`"),
+        ("[policy]", SCORING.replace("accounts", "gone"), "scores_for of table 'new' must be tab"),
+        ("[policy]", SCORING.replace("accounts", "new"), "that jobs are trained on, got 'new'"),
+        ("[policy]", SCORING.replace("]\n[p", ']\nlabels = ["x"]\n[p'), "must leave out labels"),
+        (
+            'id = "customer"',
+            'id = "customer"\nrows = "balance >"',
+            "table 'accounts': rows: a number, .* must stand at character 10, got the end",
+        ),
     ],
 )
 def test_party_files_that_are_refused(tmp_path, old, new, said):

@@ -6,6 +6,7 @@ import os
 import threading
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from tests.organisations import lay_out
@@ -16,6 +17,7 @@ from vertikal.node.approval.offers import open_table
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
+from vertikal.node.config.party_file import Offer
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.predictions import model_cache
 from vertikal.node.predictions.model_cache import Model, ModelCache
@@ -133,3 +135,68 @@ def test_who_waits_for_a_table_for_too_long_is_told(home, model, monkeypatch):
         finish.set()
         first.join()
     assert shared.rows(model).known(("1001",)).all()
+
+
+def scoring_table(home, lines, **changes):
+    """Offer a table for scoring beside the bank's, with the lines that ``lines`` makes of its."""
+    titles, *rows = (home.folder / "people.csv").read_text().splitlines()
+    (home.folder / "new.csv").write_text("\n".join([titles, *lines(rows)]) + "\n")
+    trained = home.file.tables["people"]
+    new = Offer("new.csv", "customer", scores_for=("people",), **changes)
+    home.file = msgspec.structs.replace(home.file, tables={"people": trained, "new": new})
+
+
+def renamed(row, id, **cells):
+    first, *others = row.split(",")
+    for place, text in cells.items():
+        others[int(place[1:])] = text
+    return ",".join([id or first, *others])
+
+
+def test_people_of_a_table_for_scoring_are_found_before_those_of_training(home, model):
+    cache = ModelCache(home, JobModels(home))
+    alone = cache.rows(model)
+    first = next(iter(alone.places)).decode()
+    scoring_table(home, lambda rows: [renamed(rows[0], "n1"), renamed(rows[1], first)])
+    rows = cache.rows(model)
+    assert rows.known(("n1", first, "1001", "nobody")).tolist() == [True, True, True, False]
+
+    def values(source, one):
+        return source.table(model, (one,)).block(slice(None)).tolist()
+
+    second = list(alone.places)[1].decode()
+    assert values(rows, "n1") == values(alone, first)
+    assert values(rows, first) == values(alone, second)  # newer than the row of training
+    assert values(rows, second) == values(alone, second)
+    assert rows.held(("n1", "nobody", first)) == {0: b"n1", 2: first.encode()}
+
+
+def test_a_row_without_a_cell_is_not_replaced_by_an_older_one(home, model):
+    scoring_table(home, lambda rows: [renamed(rows[0], None, c0=""), renamed(rows[1], "n1")])
+    one = (home.folder / "new.csv").read_text().splitlines()[1].split(",")[0]
+    rows = ModelCache(home, JobModels(home)).rows(model)
+    assert rows.known((one, "n1")).tolist() == [False, True]
+
+
+def test_a_filter_of_a_table_for_scoring_and_a_table_of_nobody(home, model):
+    scoring_table(
+        home,
+        lambda rows: [renamed(rows[0], "n1"), renamed(rows[1], "n2")],
+        rows="customer <> 'n1'",
+    )
+    cache = ModelCache(home, JobModels(home))
+    assert cache.rows(model).known(("n1", "n2", "1001")).tolist() == [False, True, True]
+    scoring_table(home, lambda rows: [])
+    assert cache.rows(model).known(("n1", "n2", "1001")).tolist() == [False, False, True]
+
+
+def test_a_table_for_scoring_is_read_again_when_it_has_changed(home, model):
+    scoring_table(home, lambda rows: [renamed(rows[0], "n1")])
+    cache = ModelCache(home, JobModels(home))
+    before = cache.rows(model)
+    assert cache.rows(model) is before
+    scoring_table(home, lambda rows: [renamed(rows[0], "n2")])
+    assert cache.rows(model).known(("n1", "n2")).tolist() == [False, True]
+    (home.folder / "new.csv").unlink()
+    with pytest.raises(InputError, match="table of bank cannot be read: No such file"):
+        cache.rows(model)

@@ -155,3 +155,54 @@ def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatc
     monkeypatch.setattr(Rows, "known", known)
     assert lender.predict("credit", IDS, True, None) == before
     assert {x["status"] for x in lender.predict("credit", IDS, True, None)} == {"degraded"}
+
+
+def offer_for_scoring(root, name, people):
+    """Give a party a table of people who were not in training: copies of rows of its own."""
+    folder = root / name
+    titles, *rows = (folder / "people.csv").read_text().splitlines()
+    by_id = {row.split(",")[0]: row for row in rows}
+    # Without the last column at the lender: nobody knows yet who repays.
+    width = len(titles.split(",")) - (name == "lender")
+    lines = [",".join(titles.split(",")[:width])]
+    for new, old in people.items():
+        lines.append(",".join([new, *by_id[old].split(",")[1:width]]))
+    (folder / "new.csv").write_text("\n".join(lines) + "\n")
+    file = folder / "party.toml"
+    table = '[tables.new]\nsource = "new.csv"\nid = "customer"\nscores_for = ["people"]\n[policy]'
+    file.write_text(file.read_text().replace("[policy]", table, 1))
+
+
+def test_people_who_were_not_in_training_are_scored_within_all_limits(tmp_path):
+    few = "predictions_per_day = 9\nmost_questions = 2\n"
+    lay_out(tmp_path, rows=60, policy={"bank": few + RULE, "shop": RULE})
+    for name in ("lender", "bank", "shop"):
+        offer_for_scoring(tmp_path, name, {"n1": "1001", "n2": "1002"})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        world.done(digest)
+        lender = world["lender"]
+        # Two rows each time, of nine at the bank; and each person is asked about twice at most.
+        scored = lender.predict("credit", ("n1", "1001"), None, None)
+        assert [one["status"] for one in scored] == ["ok", "ok"]
+        assert scored[0]["value"] == pytest.approx(scored[1]["value"])
+        lender.predict("credit", ("n1", "n2"), None, None)
+        with pytest.raises(PredictionRefused, match="the 2 times that are allowed"):
+            lender.predict("credit", ("n2", "n1"), None, None)
+        found = lender.answer({"command": "score", "name": "credit", "ids": ["n2", "n1", "1003"]})
+        assert [one["status"] for one in found["scores"]] == ["ok", "refused", "ok"]
+        assert "the 2 times that are allowed" in found["reason"]
+        ids = ["1003", "1004", "1005", "1006"]
+        found = lender.answer({"command": "score", "name": "credit", "ids": ids})
+        assert [one["status"] for one in found["scores"]] == ["ok", "ok", "ok", "refused"]
+        assert "4 rows asked for, 6 of 9 a day are used" in found["reason"]
+        assert found["used_up"]
+        # No job is trained on a table for scoring.
+        write_job(tmp_path, settings='disclosure = "open"')
+        text = (tmp_path / "lender" / "credit.toml").read_text()
+        text = text.replace('[parties.bank]\ntable = "people"', '[parties.bank]\ntable = "new"')
+        (tmp_path / "lender" / "credit.toml").write_text(text)
+        record = world.submit()
+        ended = world.wait("lender", record.digest, lambda one: one.final, "rejected")
+        assert "bank offers table 'new' to be scored, and not to train on" in ended.final.words

@@ -90,7 +90,7 @@ class OwnCatalog:
                 surveys = dict(self._surveys)
         left = MOST_BYTES
         tables = []
-        for name, offer in file.tables.items():
+        for name, offer in file.tables_to_train_on.items():
             one = _table(name, offer, surveys.get(name), left)
             left -= len(msgspec.msgpack.encode(one))
             tables.append(one)
@@ -108,7 +108,7 @@ class OwnCatalog:
     def _survey(self) -> None:
         found = {}
         try:
-            for name, offer in self._home.file.tables.items():
+            for name, offer in self._home.file.tables_to_train_on.items():
                 try:
                     found[name] = _survey(self._home, offer)
                 except VertikalError as error:

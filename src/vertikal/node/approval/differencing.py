@@ -2,8 +2,9 @@
 
 Two models over almost the same people tell of the few that only one of them was trained on. A party
 keeps, for each earlier intersection, keyed digests of its own ids in it; the key never leaves the
-store. A new intersection that differs from an earlier one of the same table by fewer rows than the
-policy's ``least_difference`` is flagged, and refused unless the policy only warns.
+store. A new intersection that differs from an earlier one of the same table, or of another table of
+the same source, by fewer rows than the policy's ``least_difference`` is flagged, and refused unless
+the policy only warns.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ def check_difference(home: PartyHome, record: JobRecord, ids: Iterable[bytes]) -
         mark = IdMarks(folder).mark
         marks = {mark(one) for one in ids}
         table = str(record.proposal.job.parties[home.me].table)
-        close = least_difference(folder, table, record.digest, marks)
-        if close is not None and 0 < close < home.policy.least_difference:
+        found = [
+            least_difference(folder, one, record.digest, marks)
+            for one in home.file.tables_of_same_source(table)
+        ]
+        close = min((one for one in found if one is not None), default=None)
+        if close is not None and close < home.policy.least_difference:
             _flag(home, record, close)
         path = folder / f"{_title(table)}-{record.digest[:16]}"
         write_whole(path, b"".join(sorted(marks)))

@@ -90,8 +90,11 @@ def steps(home: PartyHome, proposal: Proposal, digest: str) -> list[Step]:
     """Say by how much a job would raise each balance of this party's account."""
     found = []
     for one in openings_of(home.me, proposal, digest, proposal.rows):
-        balance = home.account.balance(one.table, one.receiver, without=digest)
-        found.append(Step(one, balance.row_bits, home.policy.most_row_bits))
+        before = sum(
+            home.account.balance(table, one.receiver, without=digest).row_bits
+            for table in home.file.tables_of_same_source(one.table)
+        )
+        found.append(Step(one, before, home.policy.most_row_bits))
     return found
 
 

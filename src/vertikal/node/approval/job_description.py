@@ -235,6 +235,9 @@ def _columns(home: PartyHome, record: JobRecord) -> list[str]:
     except InputError as error:
         return [f"  {error}"]
     lines = [f"  table {part.table!r}: {', '.join(columns)} as features"]
+    rows = home.file.tables[part.table].rows if part.table in home.file.tables else None
+    if rows is not None:
+        lines.append(f"  only of the rows where {rows}")
     if part.label:
         lines.append(f"  {part.label} as the label")
     if part.weight:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vertikal.node.approval.policy import offered
 from vertikal.node.approval.proposals import Proposal
-from vertikal.node.config.party_file import Offer
+from vertikal.node.config.party_file import Offer, PartyFile
 from vertikal.node.storage.party_home import PartyHome
 
 if TYPE_CHECKING:
@@ -23,6 +23,27 @@ class OwnFolder(Protocol):
 
     @property
     def folder(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class OwnTables:
+    """The tables of one party as its party file offers them, for its owner's own commands."""
+
+    file: PartyFile
+    folder: Path
+
+    @classmethod
+    def of(cls, path: Path) -> OwnTables:
+        """Load the party file at this path."""
+        return cls(PartyFile.load(path), path.parent)
+
+    @property
+    def me(self) -> str:
+        return self.file.name
+
+    def open(self, table: str) -> Source:
+        """Open the table of this name."""
+        return open_offer(self, self.file.tables[table])
 
 
 @dataclass(frozen=True)
@@ -96,6 +117,7 @@ def open_offer(home: OwnFolder, offer: Offer) -> Source:
         query=offer.query,
         folder=home.folder,
         dialect=offer.dialect,
+        rows=offer.rows,
     )
 
 

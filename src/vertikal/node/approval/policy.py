@@ -39,6 +39,10 @@ def offered(file: PartyFile, proposal: Proposal) -> tuple[Offer, tuple[str, ...]
     offer = file.tables.get(part.table)
     if offer is None:
         raise InputError(f"{file.name} offers no table {part.table[:60]!r}")
+    if offer.scores_for:
+        raise InputError(
+            f"{file.name} offers table {part.table[:60]!r} to be scored, and not to train on"
+        )
     if part.label is not None and part.label not in offer.labels:
         raise InputError(
             f"{file.name} offers no column {part.label[:60]!r} of table {part.table!r} as labels"

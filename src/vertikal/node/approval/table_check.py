@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vertikal.errors import InputError
-from vertikal.node.approval.offers import open_offer
+from vertikal.node.approval.offers import OwnTables, open_offer
 from vertikal.node.config.party_file import Offer, PartyFile
 
 
@@ -21,12 +21,6 @@ class TableFinding:
     rows: int = 0
     problems: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Owner:
-    me: str
-    folder: Path
 
 
 @dataclass
@@ -42,16 +36,18 @@ def check_tables(file: PartyFile, folder: Path, *, cells: bool = True) -> list[T
 
     With ``cells`` its columns are read too, as a job would read them.
     """
-    owner = _Owner(file.name, folder)
-    return [_check(owner, name, offer, cells) for name, offer in file.tables.items()]
+    owner = OwnTables(file, folder)
+    return [_check(owner, name, cells) for name in file.tables]
 
 
-def _check(owner: _Owner, name: str, offer: Offer, cells: bool) -> TableFinding:
+def _check(owner: OwnTables, name: str, cells: bool) -> TableFinding:
     notes = _Notes()
-    rows = 0
+    rows, offer = 0, owner.file.tables[name]
     try:
-        source = open_offer(owner, offer)
-        wanted = (*offer.features, *offer.labels, *offer.weights, *offer.splits)
+        source = owner.open(name)
+        wanted = [*offer.features, *offer.labels, *offer.weights, *offer.splits]
+        for trained_on in offer.scores_for:
+            wanted += [one for one in owner.file.tables[trained_on].features if one not in wanted]
         absent = [column for column in wanted if column not in source.columns]
         if absent:
             there = ", ".join(map(repr, source.columns)) or "none"
@@ -68,7 +64,7 @@ def _check(owner: _Owner, name: str, offer: Offer, cells: bool) -> TableFinding:
     return TableFinding(name, rows, tuple(notes.problems), tuple(notes.remarks))
 
 
-def _check_cells(owner: _Owner, offer: Offer, notes: _Notes) -> None:
+def _check_cells(owner: OwnTables, offer: Offer, notes: _Notes) -> None:
     """Read features, labels and weights, each on its own, so that all problems are found."""
     from vertikal.data.labels import LabelPlan, count_classes, read_labels
     from vertikal.data.preparation import learn_preparation

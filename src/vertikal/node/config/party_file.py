@@ -30,6 +30,7 @@ import msgspec
 from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import ALGORITHMS
 from vertikal.data.file_formats import USUAL, CsvDialect
+from vertikal.data.row_filter.grammar import parse_filter
 from vertikal.errors import InputError
 from vertikal.mesh.addresses import check_address
 from vertikal.node.config.federation_file import read_toml
@@ -58,6 +59,10 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: tuple[str, ...] = ()
     query: str | None = None
     """The SQL query, where ``source`` is a database."""
+    rows: str | None = None
+    """A filter: the table that is offered has only the rows for which it is true."""
+    scores_for: tuple[str, ...] = ()
+    """Tables whose models may score the people of this one, which no job is trained on then."""
     missing: str = "refuse"
     categories: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
@@ -166,10 +171,49 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         content.check()
         return content
 
+    def tables_of_same_source(self, name: str) -> tuple[str, ...]:
+        """List the tables that are made of the rows of one source, this one first.
+
+        Their filters may overlap, so limits that are about a row count all of them together.
+        """
+        offer = self.tables.get(name)
+        if offer is None:
+            return (name,)
+        made_of = (offer.source, offer.query)
+        others = (
+            other
+            for other, one in self.tables.items()
+            if other != name and (one.source, one.query) == made_of
+        )
+        return (name, *others)
+
+    @property
+    def tables_to_train_on(self) -> dict[str, Offer]:
+        """The tables that jobs may name: all but those for scoring."""
+        return {name: one for name, one in self.tables.items() if not one.scores_for}
+
+    def tables_to_score(self, trained_on: str) -> dict[str, Offer]:
+        """Return the tables in which a model trained on this table finds people, in their order.
+
+        Tables for scoring come first, as they stand in the file: what they say of a person is newer
+        than the row of training.
+        """
+        found = {name: one for name, one in self.tables.items() if trained_on in one.scores_for}
+        if trained_on in self.tables:
+            found[trained_on] = self.tables[trained_on]
+        return found
+
     def check(self) -> None:
         """Refuse values out of range and rules that allow nothing."""
         for name, offer in self.tables.items():
             _check_offer(name, offer)
+            for other in offer.scores_for:
+                if other not in self.tables_to_train_on:
+                    raise InputError.of(
+                        f"party file: scores_for of table {name!r}",
+                        "tables of this file that jobs are trained on",
+                        other,
+                    )
         if self.on_proposal and not self.on_proposal[0]:
             raise InputError.of("party file: on_proposal", "a command and its arguments", "")
         policy = self.policy
@@ -213,7 +257,9 @@ def _check_offer(name: str, offer: Offer) -> None:
             f"party file: table {name!r} must name each column once, as id, feature, label, weight "
             "or split"
         )
-    if not offer.features and not offer.labels:
+    if offer.scores_for:
+        _check_scoring(name, offer)
+    elif not offer.features and not offer.labels:
         raise InputError(f"party file: table {name!r} must offer one column at least, got none")
     if len(offer.separator) != 1 or not offer.separator.isascii() or offer.separator.isalnum():
         raise InputError.of(
@@ -233,6 +279,11 @@ def _check_offer(name: str, offer: Offer) -> None:
             "one that Python knows, as 'utf8' or 'latin-1'",
             offer.encoding,
         ) from None
+    if offer.rows is not None:
+        try:
+            parse_filter(offer.rows)
+        except InputError as error:
+            raise InputError(f"party file: table {name!r}: {error}") from None
     _one_of(f"missing of table {name!r}", offer.missing, MISSING)
     others = set(offer.categories) - set(offer.features)
     if others:
@@ -240,6 +291,16 @@ def _check_offer(name: str, offer: Offer) -> None:
             f"party file: table {name!r}: categories must be offered features, got "
             f"{sorted(others)[0]!r}"
         )
+
+
+def _check_scoring(name: str, offer: Offer) -> None:
+    """Refuse columns and their reading where the table of training says both."""
+    for key in ("features", "labels", "weights", "splits", "categories"):
+        if getattr(offer, key):
+            raise InputError(
+                f"party file: table {name!r} is for scoring (scores_for), and must leave out "
+                f"{key}: those of the table that models are trained on count"
+            )
 
 
 def _one_of(parameter: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -32,10 +32,12 @@ class DailyLimit:
             day, spent, returned = self._booked(today)
             if spent + rows > self._most:
                 later = f"after {day}, the latest day booked" if day > today else "tomorrow"
-                raise PeerVisibleError(
+                refusal = PeerVisibleError(
                     f"{rows} rows asked for, {spent} of {self._most} a day are used; ask again "
                     f"{later}, or let the owner raise predictions_per_day"
                 )
+                refusal.rows_left = max(0, self._most - spent)
+                raise refusal
             self._write(day, spent + rows, returned)
 
     def give_back(self, rows: int) -> None:

@@ -1,9 +1,14 @@
-"""Models and tables kept in memory for predictions; a table is read again when it has changed."""
+"""Models and tables kept in memory for predictions; a table is read again when it has changed.
+
+People are looked for in the tables for scoring that a party offers beside the table of training,
+and then in that one.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +19,7 @@ from vertikal.data.cells import TEXT, kind_of, numbers, texts
 from vertikal.data.file_formats import arrow
 from vertikal.data.ids import normalise, write_ids
 from vertikal.data.preparation import Preparation
-from vertikal.data.sources import Source, open_source
+from vertikal.data.sources import Source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
@@ -53,9 +58,10 @@ class Model:
 
 @dataclass(frozen=True)
 class _TablePart:
-    """The part of a table that a model needs; models that need the same part share it."""
+    """The part of some tables that a model needs; models that need the same part share it."""
 
-    offer: Offer
+    offers: tuple[Offer, ...]
+    """The tables in which people are looked for, one after the other; the last was trained on."""
     columns: tuple[str, ...]
     complete: bool
     """True if only rows with all their cells count."""
@@ -63,10 +69,11 @@ class _TablePart:
 
 @dataclass(frozen=True)
 class Rows:
-    """A table in memory, with the place of each id whose row has the cells that are needed."""
+    """Tables in memory, with the place of each id whose row has the cells that are needed."""
 
-    stamp: tuple[int, ...]
+    stamp: tuple[tuple[int, ...], ...]
     source: Source
+    """The rows of all of the tables, one table after the other."""
     places: dict[bytes, int]
 
     def known(self, ids: tuple[str, ...]) -> Any:
@@ -126,17 +133,20 @@ class ModelCache:
             return cached.model
 
     def rows(self, model: Model) -> Rows:
-        """Return the table as it is now. A request uses what one call returned to its end, so that
-        a row that it found is not missing later."""
-        offer = offered(self._home.file, model.record.proposal)[0]
+        """Return the tables as they are now. A request uses what one call returned to its end, so
+        that a row that it found is not missing later."""
+        proposal = model.record.proposal
+        offered(self._home.file, proposal)  # refuses a table that is not offered any more
+        trained_on = str(proposal.job.parties[self._home.me].table)
+        offers = tuple(self._home.file.tables_to_score(trained_on).values())
         complete = model.preparation.missing == "refuse"
-        part = _TablePart(offer, model.preparation.names, complete)
+        part = _TablePart(offers, model.preparation.names, complete)
         with self._lock:
             if model.digest in self._cached:
                 self._cached[model.digest].part = part
         with self._locks.hold(part, f"{self._home.me}: its table is being read"):
             known = self._rows.get(part)
-            if known is None or known.stamp != _stamp(self._home, offer):
+            if known is None or known.stamp != _stamps(self._home, offers):
                 known = _read_unchanged(self._home, part)
                 with self._lock:
                     self._rows[part] = known
@@ -164,6 +174,10 @@ class ModelCache:
         return Model(record, manifest, stored.shard, stored.preparation)
 
 
+def _stamps(home: PartyHome, offers: tuple[Offer, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(_stamp(home, offer) for offer in offers)
+
+
 def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
     """Return numbers that change when a table does: inode, time and size of a file.
 
@@ -179,23 +193,60 @@ def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
 
 
 def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
-    """Read the table as it is at one moment; a file that is written to meanwhile is read again."""
+    """Read all tables as they are at one moment each; see `_read_table`."""
+    tables = [_read_table(home, part, offer) for offer in part.offers]
+    places: dict[bytes, int] = {}
+    claimed: set[bytes] = set()
+    start = 0
+    for table in tables:
+        for row, one in enumerate(table.ids):
+            # Who is in a table for scoring is not looked for in an older row, also if cells lack.
+            if one not in claimed and table.usable[row]:
+                places[one] = start + row
+        claimed |= set(table.ids)
+        start += len(table.ids)
+    contents = [table.content for table in tables]
+
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
+        for content in contents:
+            yield from content.select(list(columns)).to_batches()
+
+    source = Source(home.me, tables[-1].title, None, part.columns, batches)
+    return Rows(tuple(table.stamp for table in tables), source, places)
+
+
+@dataclass(frozen=True)
+class _ReadTable:
+    """One table in memory: its ids as they are written, and the rows with all cells needed."""
+
+    stamp: tuple[int, ...]
+    title: str
+    ids: tuple[bytes, ...]
+    usable: Any  # (rows,) bool
+    content: Any
+
+
+def _read_table(home: PartyHome, part: _TablePart, offer: Offer) -> _ReadTable:
+    """Read a table as it is at one moment; a file that is written to meanwhile is read again."""
     for _ in range(READINGS):
-        stamp = _stamp(home, part.offer)
-        rows = _read(home, part, stamp)
-        if part.offer.query is not None or _stamp(home, part.offer) == stamp:
-            return rows
+        stamp = _stamp(home, offer)
+        table = _read(home, part, offer, stamp)
+        if offer.query is not None or _stamp(home, offer) == stamp:
+            return table
     raise InputError(
         f"table of {home.me} changes while it is read; write a new file and move it to its place"
     )
 
 
-def _read(home: PartyHome, part: _TablePart, stamp: tuple[int, ...]) -> Rows:
-    offer, names = part.offer, part.columns
+def _read(home: PartyHome, part: _TablePart, offer: Offer, stamp: tuple[int, ...]) -> _ReadTable:
+    names = part.columns
     source = open_offer(home, offer)
     # Ids and columns in one pass: before a second one the file may be replaced.
-    batches = list(source.blocks([offer.id, *names]))
+    batches = [one for one in source.blocks([offer.id, *names]) if one.num_rows]
     if not batches:
+        if offer is not part.offers[-1]:
+            # Nobody is to be scored today.
+            return _ReadTable(stamp, source.title, (), np.zeros(0, bool), _nothing(names))
         raise InputError(f"table of {home.me}: {source.title} has no rows")
     content = arrow().Table.from_batches(batches)
     usable = np.ones(content.num_rows, bool)
@@ -204,8 +255,11 @@ def _read(home: PartyHome, part: _TablePart, stamp: tuple[int, ...]) -> Rows:
             for chunk_start, cells in _chunks(content.column(name)):
                 usable[chunk_start : chunk_start + len(cells)] &= _is_filled(cells)
     written = normalise(home.me, content.column(offer.id)).values
-    places = {one: row for row, one in enumerate(written) if usable[row]}
-    return Rows(stamp, open_source(home.me, content.select(list(names))), places)
+    return _ReadTable(stamp, source.title, written, usable, content.select(list(names)))
+
+
+def _nothing(names: Sequence[str]) -> Any:
+    return arrow().table({name: [] for name in names})
 
 
 def _chunks(column: Any) -> list[tuple[int, Any]]:

@@ -12,6 +12,7 @@ from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.messages import Serve
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.job_models import JobModels
+from vertikal.node.predictions.partial_scores import PartialScores, score_what_is_allowed
 from vertikal.node.predictions.session_pool import SessionPool
 from vertikal.node.storage.party_home import PartyHome
 
@@ -69,6 +70,12 @@ class Predictor:
         )
         self._say(f"model {name}: {len(ids)} scores in {time.monotonic() - began:.3f} s")
         return scores.rows()
+
+    def score(
+        self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None
+    ) -> PartialScores:
+        """Score as many of these ids as all parties allow."""
+        return score_what_is_allowed(lambda some: self.predict(name, some, degraded, version), ids)
 
     def serve(self, sender: str, digest: str, session: str) -> None:
         """Take part in a session that the leader of a job opens, if the job is done here."""

@@ -93,6 +93,37 @@ _read_request = msgpack_reader(_Request)
 
 
 @dataclass(frozen=True)
+class _Refusal:
+    """The answer of a party that refuses a request, and what it would allow."""
+
+    words: str
+    left: int | None
+    spent: tuple[int, ...]
+
+    @classmethod
+    def of(cls, told: dict[str, Any], rows: int) -> _Refusal:
+        """Read what a peer told; what is no number of rows of the request counts as not told."""
+        left, spent = told.get("left"), told.get("spent")
+        listed = spent if isinstance(spent, list) else []
+        return cls(
+            printable(str(told.get("refused")))[:300],
+            left if type(left) is int and 0 <= left < rows else None,
+            tuple(one for one in listed if type(one) is int and 0 <= one < rows),
+        )
+
+
+def _joined(refusals: dict[str, _Refusal]) -> PredictionRefused:
+    """Make one error of the refusals of several parties, in the words of the first."""
+    name, first = next(iter(refusals.items()))
+    error = PredictionRefused(f"{name} refused these predictions: {first.words}")
+    if all(one.left is not None or one.spent for one in refusals.values()):
+        left = [one.left for one in refusals.values() if one.left is not None]
+        error.rows_left = min(left, default=None)
+        error.rows_spent = tuple(sorted({row for one in refusals.values() for row in one.spent}))
+    return error
+
+
+@dataclass(frozen=True)
 class Scores:
     """The score of each id that was asked for."""
 
@@ -225,8 +256,8 @@ class Session:
         known = {party.name: self._rows.known(ids)}
         for name in self._others():
             known[name] = self._answer_of(name, len(ids))
-        refusals = {name: told for name, told in known.items() if isinstance(told, str)}
-        flags = {name: told for name, told in known.items() if not isinstance(told, str)}
+        refusals = {name: told for name, told in known.items() if isinstance(told, _Refusal)}
+        flags = {name: told for name, told in known.items() if not isinstance(told, _Refusal)}
         everywhere = np.logical_and.reduce(list(flags.values()))
         chosen = np.zeros(len(ids), bool)
         if not refusals:
@@ -238,8 +269,8 @@ class Session:
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)
         self._rows = None
-        for name, told in refusals.items():
-            raise PredictionRefused(f"{name} refused these predictions: {told}")
+        if refusals:
+            raise _joined(refusals)
         unknown = tuple(
             tuple(name for name, flag in flags.items() if not flag[row]) for row in range(len(ids))
         )
@@ -318,7 +349,13 @@ class Session:
             return {"refused": peer_message(self._home.me, error)}
         except InputError as error:
             self._home.note_refusal(self._party.leader, str(error))
-            return {"refused": peer_message(self._home.me, error)}
+            refusal: dict[str, Any] = {"refused": peer_message(self._home.me, error)}
+            if isinstance(error, PeerVisibleError):
+                if error.rows_left is not None:
+                    refusal["left"] = error.rows_left
+                if error.rows_spent:
+                    refusal["spent"] = list(error.rows_spent)
+            return refusal
         return told
 
     def _check_degraded(self, request: _Request) -> None:
@@ -383,7 +420,7 @@ class Session:
     def _answer_of(self, name: str, rows: int) -> Any:
         told: Any = self._party.broadcast(None, (name, self._party.leader), KNOWN)
         if isinstance(told, dict):
-            return printable(str(told.get("refused")))[:300]
+            return _Refusal.of(told, rows)
         flags = np.asarray(told)
         if flags.dtype != np.uint8 or flags.shape != (rows,):
             raise MeshError(f"{self._party.name}: {name} answered with {flags.dtype} {flags.shape}")

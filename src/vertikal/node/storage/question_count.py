@@ -71,11 +71,13 @@ class QuestionCount:
             return
         named = ", ".join(str(row + 1) for row in rows[:_NAMED])
         more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        raise PeerVisibleError(
+        refusal = PeerVisibleError(
             f"who is in row {named}{more} of the request would be asked about more often than the "
             f"{self._most} times that are allowed with one model; leave these rows out, or let the "
             "owner raise most_questions"
         )
+        refusal.rows_spent = tuple(rows)
+        raise refusal
 
     def _marks(self) -> IdMarks:
         return IdMarks(private_folder(self._folder))
