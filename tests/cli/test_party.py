@@ -1,17 +1,13 @@
-"""The check of a party file, and the output of a service."""
+"""The check of a party file."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import sys
 
-import pytest
 from click.testing import CliRunner
 
 from tests.organisations import lay_out
-from vertikal.cli import main, party
+from vertikal.cli import main
 
 
 def check(path, *options):
@@ -37,18 +33,3 @@ def test_a_party_is_checked_without_its_service(tmp_path):
     assert (found["table"], len(found["problems"])) == ("people", 1)
     path.write_text(path.read_text().replace('key = "bank.key"', 'key = "gone.key"'))
     assert "key file 'gone.key'" in check(path).output
-
-
-def test_words_that_nobody_reads_do_no_harm(monkeypatch):
-    read, write = os.pipe()
-    os.close(read)
-    pipe = os.fdopen(write, "w")
-    monkeypatch.setattr(sys, "stdout", pipe)
-    party.say("hello")
-    monkeypatch.undo()
-    with pytest.raises(BrokenPipeError):
-        pipe.close()
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr(sys, "stdout", closed)
-    party.say("hello")

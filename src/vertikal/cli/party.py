@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -83,10 +81,14 @@ def start(file: Path | None) -> None:
     path = party_file(file)
     secret = own_passphrase(path)
     began = time.monotonic()
+    from vertikal.node.config.party_file import PartyFile
+    from vertikal.node.monitoring.service_log import ServiceLog
     from vertikal.node.runs.memory import share_one_arena
     from vertikal.node.service import Service
 
     share_one_arena()
+    content = PartyFile.load(path)
+    say = ServiceLog(content.name, path.parent, content.log).say
     stopped = threading.Event()
 
     def stop(_: int, __: FrameType | None) -> None:
@@ -115,11 +117,3 @@ def own_passphrase(path: Path) -> bytes | None:
         path.parent / content.key,
         None if file is None else path.parent / os.path.expandvars(file),
     )
-
-
-def say(words: str) -> None:
-    """Print a line with the time before it; where nobody reads any more, go on in silence."""
-    # One write per line, so that the lines of several threads stay whole.
-    with suppress(OSError, ValueError):
-        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {words}\n")
-        sys.stdout.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.table_check import check_tables
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
+from vertikal.node.http.server import HttpServer
 from vertikal.node.job_summary import summarise_job
 from vertikal.node.links.catalog_exchange import WAIT, CatalogExchange
 from vertikal.node.links.gossip import Gossip
@@ -44,6 +46,8 @@ from vertikal.node.links.messages import (
 from vertikal.node.links.peer_description import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.membership import Membership
+from vertikal.node.monitoring.routes import monitor
+from vertikal.node.monitoring.service_view import ServiceView
 from vertikal.node.predictions.endpoint import Endpoint
 from vertikal.node.printable import printable
 from vertikal.node.runs.job_runs import JobRuns
@@ -96,6 +100,9 @@ class Service:
             self.runs,
             self._say,
         )
+        self.view = ServiceView(
+            self.home, self.book, self.links, self.runs.is_running, lambda: self.last_beat
+        )
         self._leader = Leader(self.book, self.decisions, self.gossip, self.runs.is_running)
         self._meter = LinkMeter(self.gossip.tell)
         self.own_catalog = OwnCatalog(self.home, self._say)
@@ -104,9 +111,12 @@ class Service:
         self._predictor: Predictor | None = None
         self._control = ControlServer(self.home.store, self.answer)
         self._endpoint: Endpoint | None = None
+        self._monitor: HttpServer | None = None
         self._faults: dict[str, str] = {}
         """By peer: why it cannot be reached, as it was said last."""
         self._stopped = threading.Event()
+        self.last_beat = time.monotonic()
+        """Time of the last beat, by the monotonic clock."""
         self._heart = threading.Thread(target=self._keep_beating, name="beat", daemon=True)
         self._commands: dict[str, Callable[..., Any]] = {
             "submit": self._submit,
@@ -146,6 +156,10 @@ class Service:
             self._endpoint = Endpoint(self.home.file.http, self.home.folder, self.predict)
             self._endpoint.start()
             self._say(f"predictions are served at http port {self._endpoint.port}")
+        if self.home.file.monitor is not None:
+            self._monitor = monitor(self.home.file.monitor.listen, self.view)
+            self._monitor.start()
+            self._say(f"health and metrics are served at http port {self._monitor.port}")
         threading.Thread(target=self._prepare, name="preparation", daemon=True).start()
 
     def _prepare(self) -> None:
@@ -166,8 +180,9 @@ class Service:
         self._control.stop()
         self._slow.stop()
         self.decisions.hook.stop()
-        if self._endpoint is not None:
-            self._endpoint.stop()
+        for server in (self._endpoint, self._monitor):
+            if server is not None:
+                server.stop()
         self.runs.break_off()
         if self._predictor is not None:
             self._predictor.close()
@@ -365,6 +380,7 @@ class Service:
 
     def beat(self) -> None:
         """Tell the peers what this party knows, and begin what can begin."""
+        self.last_beat = time.monotonic()
         was_full = self.home.room.full
         has_room = self.home.has_room()
         if has_room and was_full:

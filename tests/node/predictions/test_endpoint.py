@@ -15,7 +15,8 @@ import schemathesis
 
 from vertikal.errors import DiskFull, InputError, PeerStopped, RequestRefused, SecrecyError
 from vertikal.node.config.party_file import Http
-from vertikal.node.predictions import endpoint, http_connections
+from vertikal.node.http import connections
+from vertikal.node.predictions import endpoint
 from vertikal.node.predictions.endpoint import (
     Endpoint,
     RequestHandler,
@@ -142,7 +143,7 @@ def slow(tmp_path, monkeypatch):
 
     That is enough for a client on a busy machine.
     """
-    monkeypatch.setattr(http_connections, "PATIENCE", 2.0)
+    monkeypatch.setattr(connections, "PATIENCE", 2.0)
     monkeypatch.setattr(endpoint, "BODY", 2.0)
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "token").chmod(0o600)

@@ -39,6 +39,9 @@ MISSING = ("refuse", "mean", "indicator")
 """Treatments of missing cells, as `data.preparation` has them."""
 UNKNOWN_IDS = ("reject", "degraded")
 DIFFERENCING = ("refuse", "warn")
+OUTPUTS = ("text", "json")
+LEAST_LOG = 1 << 12
+MOST_LOGS = 1000
 CATALOG = ("none", "names", "summary")
 """Amounts of its offers that a party tells those in ``who``, as `approval.catalog` has them."""
 TIMES_OWN_ROWS = 10
@@ -147,6 +150,25 @@ class Http(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_minute: int = 600
 
 
+class Monitor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address of health and metrics, on loopback."""
+
+    listen: str
+
+
+class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forms and places of what the service says."""
+
+    output: str = "text"
+    """Form of standard output, one of `OUTPUTS`."""
+    file: str | None = None
+    """File of JSON lines, which is rotated."""
+    most_bytes: int = 10 << 20
+    """Bytes of a file before the next one is begun."""
+    keep: int = 5
+    """Older files that are kept."""
+
+
 class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of a party file."""
 
@@ -163,6 +185,8 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     tables: dict[str, Offer] = {}
     policy: Policy = Policy()
     http: Http | None = None
+    monitor: Monitor | None = None
+    log: Log = Log()
 
     @classmethod
     def load(cls, path: Path) -> PartyFile:
@@ -248,6 +272,14 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
                 )
         if self.http is not None:
             check_address(self.http.listen, plaintext=True)
+        if self.monitor is not None:
+            check_address(self.monitor.listen, plaintext=True)
+        _one_of("log.output", self.log.output, OUTPUTS)
+        if self.log.most_bytes < LEAST_LOG or not 1 <= self.log.keep <= MOST_LOGS:
+            raise InputError(
+                f"party file: log.most_bytes must be {LEAST_LOG} at least and log.keep 1 to "
+                f"{MOST_LOGS}, got {self.log.most_bytes} and {self.log.keep}"
+            )
 
 
 def _check_offer(name: str, offer: Offer) -> None:

@@ -2,7 +2,7 @@
 
 It listens on loopback only; to reach it from elsewhere, put a proxy with TLS before it. Every
 request carries a token, compared in constant time; requests a minute, rows and bytes are limited.
-Requests without the token count for nothing, and `http_connections` bounds what they hold.
+Requests without the token count for nothing, and `http/connections.py` bounds what they hold.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import asyncio
 import contextlib
 import hmac
 import secrets
-import socket
-import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,7 @@ from vertikal.errors import (
 )
 from vertikal.files import write_whole
 from vertikal.node.config.party_file import Http
-from vertikal.node.predictions import http_connections
+from vertikal.node.http.server import HttpServer
 from vertikal.node.predictions.openapi import Answer, Failure, Request, Score, description
 from vertikal.node.rate_limit import RateLimit
 from vertikal.records import convert
@@ -125,56 +123,24 @@ class RequestHandler:
 
 
 class Endpoint:
-    """The HTTP server, in a thread of its own."""
+    """The HTTP server of predictions."""
 
     def __init__(self, settings: Http, folder: Path, predict: Predict) -> None:
-        self._settings = settings
-        self._handler = RequestHandler(settings, read_token(folder / settings.token_file), predict)
-        self._server: Any = None
-        self._thread: threading.Thread | None = None
-        self.port = 0
+        handler = RequestHandler(settings, read_token(folder / settings.token_file), predict)
+        self._server = HttpServer(
+            settings.listen, "[http]", lambda admitted: application(handler, admitted)
+        )
+
+    @property
+    def port(self) -> int:
+        return self._server.port
 
     def start(self) -> None:
         """Listen; requests may come as soon as this returns."""
-        try:
-            import uvicorn
-        except ModuleNotFoundError:
-            raise InputError(
-                "[http] needs starlette and uvicorn: pip install 'vertikal[node]'"
-            ) from None
-        host, _, port = self._settings.listen.rpartition(":")
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host.strip("[]"), int(port)))
-            # From here on connections wait in line until the server takes them.
-            listening.listen(64)
-        except OSError as error:
-            listening.close()
-            raise InputError(
-                f"[http] cannot listen at {self._settings.listen}: {error.strerror}"
-            ) from None
-        self.port = int(listening.getsockname()[1])
-        strangers = http_connections.Strangers()
-        config = uvicorn.Config(
-            application(self._handler, strangers.remove),
-            http=http_connections.protocol(strangers),
-            ws="none",
-            log_level="error",
-            access_log=False,
-            timeout_keep_alive=30,
-            h11_max_incomplete_event_size=16384,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([listening],), name="http", daemon=True
-        )
-        self._thread.start()
+        self._server.start()
 
     def stop(self) -> None:
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join(5.0)
+        self._server.stop()
 
 
 def application(

@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ class AuditLog:
     def __init__(self, path: Path, party: str) -> None:
         self._path = path
         self._party = party
+        self.events: Counter[str] = Counter()
+        """Lines that this process has recorded, by their event."""
 
     def record(self, event: str, **facts: Fact) -> Line:
         """Append one line and wait until the disk has it."""
@@ -103,6 +106,7 @@ class AuditLog:
                 write_whole(_head_file(self._path), f"{line.number}:{line.digest}".encode())
         except OSError as error:
             raise disk_error(self._path, error) from None
+        self.events[event] += 1
         return line
 
     def _mend(self, number: int) -> Head:
