@@ -155,3 +155,28 @@ def test_weights_that_are_refused(tmp_path):
         read_labels(one, LabelPlan("y", class_weight={"2": 1.0}))
     with pytest.raises(InputError, match="class_weight of bank must be not zero for all classes"):
         read_labels(one, LabelPlan("y", class_weight={"0": 0.0, "1": 0.0}))
+
+
+@pytest.mark.parametrize("cells", [["yes", "", "no", "yes"], ["1", "", "0", "1"]])
+def test_rows_without_a_label_where_others_label_them(tmp_path, cells):
+    classes = ("no", "yes") if cells[0] == "yes" else ("0", "1")
+    table = source(tmp_path, cells)
+    found = read_labels(table, LabelPlan("y", classes=classes, partial=True))
+    assert found.targets.tolist() == [[1], [0], [-1], [1]]
+    assert found.weights.tolist() == [1, 0, 1, 1]
+    assert found.known.tolist() == [True, False, True, True]
+    some = read_labels(table, LabelPlan("y", classes=classes, partial=True), np.array([1, 3]))
+    assert (some.targets.tolist(), some.known.tolist()) == ([[0], [1]], [False, True])
+    with pytest.raises(InputError, match="label of bank: column 'y' labels no row"):
+        read_labels(table, LabelPlan("y", classes=classes, partial=True), np.array([1]))
+    with pytest.raises(InputError, match="label of bank: 1 of 4 are missing"):
+        read_labels(table, LabelPlan("y", classes=classes))
+
+
+def test_a_part_may_lack_a_class_that_the_job_lists(tmp_path):
+    table = source(tmp_path, ["1", "", "1"])
+    found = read_labels(table, LabelPlan("y", classes=("0", "1"), partial=True))
+    assert found.targets[:, 0].tolist() == [1, 0, 1]
+    numbers = read_labels(table, LabelPlan("y", regression=True, partial=True))
+    assert numbers.targets[:, 0].tolist() == [1, 0, 1]
+    assert numbers.known.tolist() == [True, False, True]

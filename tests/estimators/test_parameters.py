@@ -55,7 +55,10 @@ RECORDS = {
     SecureKernelSVC: (GramSettings, KernelChoice),
     PooledKernelClassifier: (PooledSettings,),
 }
-OF_THE_JOB = {"parties", "label_parties", "outputs", "regression", "seed", "binary", "variables"}
+OF_THE_JOB = {
+    *("parties", "label_parties", "label_parts", "outputs"),
+    *("regression", "seed", "binary", "variables"),
+}
 MOST = 21
 
 GENERATOR = np.random.default_rng(0)

@@ -31,7 +31,7 @@ def turns(
 def dsg(
     features: Mapping[str, np.ndarray],
     targets: np.ndarray,
-    weights: Sequence[float],
+    weights: Sequence[float] | Mapping[str, Sequence[float]],
     batches: Callable[[str, int], Sequence[int]],
     *,
     loss: str,
@@ -43,11 +43,15 @@ def dsg(
     """The coefficients after each step.
 
     ``features`` (rows, width) = φ by label party, ``batches(owner, n)`` the rows of its n-th batch.
+    ``weights`` of rows, of which the mean counts as one; or by label party, as they are.
     """
     owners = list(features)
     widths = {owner: features[owner].shape[1] for owner in owners}
     outputs = targets.shape[1]
-    mean_weight = sum(weights) / len(weights)
+    if not isinstance(weights, Mapping):
+        mean_weight = sum(weights) / len(weights)
+        shares = [weight / mean_weight for weight in weights]
+        weights = {owner: shares for owner in owners}
     alphas: Alphas = {o: [[0.0] * outputs for _ in range(widths[o])] for o in owners}
     taken = dict.fromkeys(owners, 0)
     order = turns(owners, widths, block)
@@ -63,7 +67,7 @@ def dsg(
                     for j in range(widths[o]):
                         f += alphas[o][j][k] * float(features[o][i, j])
                 _, slope = PLAIN[loss](f, float(targets[i, k]))
-                slope *= weights[i] / mean_weight
+                slope *= weights[owner][i]
                 for position, j in enumerate(columns):
                     phi = float(features[owner][i, j])
                     change[position][k] += -step_size * slope * phi / len(rows) / len(columns)

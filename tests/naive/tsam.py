@@ -30,7 +30,7 @@ def pairs_of(
 
 def tsam(
     features: Mapping[str, np.ndarray],
-    weights: Mapping[int, float],
+    weights: Mapping[int, float] | Mapping[str, Mapping[int, float]],
     batches: Callable[[str, int], Sequence[tuple[int, int]]],
     *,
     loss: str,
@@ -39,8 +39,12 @@ def tsam(
     block: int,
     steps: int,
 ) -> Iterator[Alphas]:
-    """The coefficients after each step; ``weights`` of a row, one on average over its class."""
+    """The coefficients after each step; ``weights`` of a row, one on average over its class.
+
+    They may differ by label party.
+    """
     owners = list(features)
+    by_owner: Any = weights if owners[0] in weights else dict.fromkeys(owners, weights)
     widths = {owner: features[owner].shape[1] for owner in owners}
     alphas: Alphas = {o: [[0.0] for _ in range(widths[o])] for o in owners}
     taken = dict.fromkeys(owners, 0)
@@ -58,7 +62,7 @@ def tsam(
         change = [0.0 for _ in columns]
         for up, down in pairs:
             _, first, second = PLAIN_PAIRS[loss](predict(up), predict(down))
-            weight = weights[up] * weights[down] / len(pairs) / len(columns)
+            weight = by_owner[owner][up] * by_owner[owner][down] / len(pairs) / len(columns)
             for position, j in enumerate(columns):
                 phi = features[owner]
                 gradient = first * float(phi[up, j]) + second * float(phi[down, j])

@@ -232,6 +232,10 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         """
         return msgspec.structs.replace(settings, parties=(party,), label_parties=(party,))
 
+    def labels_in_parts(self, settings: SettingsT) -> bool:
+        """Return True if each label party may label some of the rows; by default it labels all."""
+        return False
+
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         """Return True if the others may finish without a label party that vanishes.
 

@@ -41,6 +41,8 @@ class LabelPlan:
     """Column with the weight of each row."""
     class_weight: Mapping[str, float] | str | None = None
     """Factors by class, 1 for one that is not named, or `BALANCED`: all classes weigh the same."""
+    partial: bool = False
+    """True if rows may have no label here: other label parties label them."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,6 +58,7 @@ class LabelledRows:
     weights: Array  # (rows,)
     classes: tuple[str, ...] = ()
     """Names of the classes; of two the second is the positive one. None for a regression."""
+    known: Array | None = None  # (rows,) bool, the rows that have a label; None: all
 
 
 def class_name(value: str | float) -> str:
@@ -70,8 +73,24 @@ def class_name(value: str | float) -> str:
 def read_labels(source: Source, plan: LabelPlan, rows: Array | None = None) -> LabelledRows:
     """Read targets and weights of all rows, or of those in ``rows``, in that order.
 
-    Targets are the numbers themselves for a regression, else −1 and +1.
+    Targets are the numbers themselves for a regression, else −1 and +1. Rows without a label, where
+    the plan allows them, have target and weight 0.
     """
+    if not plan.partial:
+        return _labelled(source, plan, rows)
+    known = ~_missing(source, plan.column, rows)
+    if not known.any():
+        raise InputError(f"label of {source.party}: column {plan.column!r} labels no row")
+    numbers = np.arange(len(known)) if rows is None else rows
+    found = _labelled(source, plan, numbers[known])
+    targets = np.zeros((len(known), found.targets.shape[1]))
+    weights = np.zeros(len(known))
+    targets[known], weights[known] = found.targets, found.weights
+    return LabelledRows(targets, weights, found.classes, known)
+
+
+def _labelled(source: Source, plan: LabelPlan, rows: Array | None) -> LabelledRows:
+    """Read targets and weights of rows that all have a label."""
     found = _read(source, plan.column, "label", rows)
     if plan.regression and found.dtype.kind == "U":
         raise InputError.of(f"label of {source.party}", "numbers, for a regression", "text")
@@ -116,7 +135,7 @@ def _classes(party: str, plan: LabelPlan, found: Array) -> tuple[tuple[str, ...]
             f"{_listed(others)}"
         )
     absent = [name for name, one in zip(names, values, strict=True) if one not in there.tolist()]
-    if absent:
+    if absent and not plan.partial:
         raise InputError(f"label of {party}: no row is of class {_listed(absent)}")
     places = np.zeros(len(found), np.int64)
     for place, value in enumerate(values):
@@ -186,14 +205,30 @@ def _weights(source: Source, column: str | None, rows: Array | None, count: int)
     return found
 
 
-def _read(source: Source, column: str, role: str, rows: Array | None) -> Array:
-    """The cells (rows,) as doubles, or as text if one of them is no number; none is missing."""
+def _missing(source: Source, column: str, rows: Array | None) -> Array:
+    """Find the rows whose cell is empty, (rows,) bool."""
+    blocks = _blocks(source, column, "label")
+    parts = [
+        np.asarray(texts(cells).is_null()) if kind_of(cells) == TEXT else np.isnan(numbers(cells))
+        for cells in blocks
+    ]
+    found = np.concatenate([np.zeros(0, bool), *parts])
+    return found if rows is None else found[rows]
+
+
+def _blocks(source: Source, column: str, role: str) -> list[Any]:
+    """The column's cells, in blocks."""
     if column not in source.columns:
         raise InputError.of(
             f"{role} of {source.party}", f"one of the columns {list(source.columns)}", column
         )
+    return [batch.column(0) for batch in source.blocks([column])]
+
+
+def _read(source: Source, column: str, role: str, rows: Array | None) -> Array:
+    """The cells (rows,) as doubles, or as text if one of them is no number; none is missing."""
     pa = arrow()
-    blocks = [batch.column(0) for batch in source.blocks([column])]
+    blocks = _blocks(source, column, role)
     words = [texts(cells) for cells in blocks if kind_of(cells) == TEXT]
     if words:
         cells = pa.chunked_array(words).combine_chunks()

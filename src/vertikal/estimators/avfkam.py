@@ -124,8 +124,12 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X (rows, columns) and labels y of two classes."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, labelled_by: Any = None) -> Self:
+        """Train on rows X (rows, columns) and labels y of two classes.
+
+        ``labelled_by`` (rows, label parties) is True where a label party can label a row, by
+        default everywhere; a pair is of two rows that the same party can label.
+        """
         X, y = self._validate(X, y, reset=True)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
@@ -150,7 +154,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        return self._fit(X, y, weights, np.where(numbers[:, None] == 1, 1.0, -1.0))
+        targets = np.where(numbers[:, None] == 1, 1.0, -1.0)
+        return self._fit(X, y, weights, targets, labelled_by)
 
     def decision_function(self, X: Any) -> Array:
         """The log-odds of the second class above those of the threshold, (rows,).

@@ -79,6 +79,8 @@ class FederatedEstimator(BaseEstimator):
     _settings_type: ClassVar[type[Parameters]]
     _masking_type: ClassVar[Any] = Masking
     _regression: ClassVar[bool] = False
+    takes_label_parts: ClassVar[bool] = False
+    """True if each label party may label some of the rows only."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,7 +194,7 @@ class FederatedEstimator(BaseEstimator):
         tables: Mapping[str, Table],
         label_parties: tuple[str, ...],
         settings: str,
-        labels: Labels | None,
+        labels: Labels | Mapping[str, Labels] | None,
         base: bytes,
         program: Callable[[Party], Any],
         dispensable: tuple[str, ...] = (),
@@ -223,7 +225,7 @@ class FederatedEstimator(BaseEstimator):
         tables: Mapping[str, Table],
         label_parties: tuple[str, ...],
         settings: str,
-        labels: Labels | None,
+        labels: Labels | Mapping[str, Labels] | None,
         secrets: Mapping[str, bytes],
         program: Callable[[Party], Any],
         dispensable: tuple[str, ...] = (),

@@ -58,8 +58,9 @@ class FederatedKernelEstimator(FederatedEstimator):
 
     _algorithm: ClassVar[KernelMachine[Any]] = FDSKL
     _settings_type = FdsklSettings
+    takes_label_parts: ClassVar[bool] = True
 
-    def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
+    def _fit(self, X: Any, y: Any, weights: Array, targets: Array, labelled_by: Any = None) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
         assigned = self._without_constants(X, self._assigned())
         tables = self._tables(X, assigned, varying=False)
@@ -67,6 +68,8 @@ class FederatedKernelEstimator(FederatedEstimator):
         drawn = {"outputs": targets.shape[1], "seed": seed}
         if self._regression:
             drawn |= {"regression": True, "loss": "square"}
+        if labelled_by is not None:
+            drawn["label_parts"] = True
         settings = self._settings(self._settings_type, tuple(tables), **drawn)
         settings.check_rows(len(targets))
         spare = self._algorithm.can_spare_label_parties(settings)
@@ -76,7 +79,7 @@ class FederatedKernelEstimator(FederatedEstimator):
             tables,
             settings.label_parties,
             digest(settings),
-            Labels(targets, weights),
+            labels_by_party(Labels(targets, weights), settings.label_parties, labelled_by),
             base,
             lambda party: self._algorithm.train(party, settings),
             dispensable=settings.label_parties if spare else (),
@@ -170,6 +173,26 @@ class FederatedKernelEstimator(FederatedEstimator):
                 UserWarning,
                 stacklevel=4,
             )
+
+
+def labels_by_party(
+    labels: Labels, label_parties: tuple[str, ...], labelled_by: Any
+) -> Labels | dict[str, Labels]:
+    """Give each label party the labels of its rows; ``labelled_by`` (rows, label parties)."""
+    if labelled_by is None:
+        return labels
+    known = np.asarray(labelled_by)
+    shape = (len(labels.weights), len(label_parties))
+    if known.dtype != bool or known.shape != shape:
+        raise InputError.of(
+            "labelled_by",
+            f"a table of booleans, {shape[0]} rows by {shape[1]} label parties",
+            f"{known.dtype} {known.shape}",
+        )
+    return {
+        name: Labels(np.where(mine[:, None], labels.targets, 0.0), labels.weights * mine, mine)
+        for name, mine in zip(label_parties, known.T, strict=True)
+    }
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

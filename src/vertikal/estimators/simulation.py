@@ -28,7 +28,8 @@ class Federation:
 
     tables: Mapping[str, Table]
     label_parties: tuple[str, ...]
-    labels: Labels | None
+    labels: Labels | Mapping[str, Labels] | None
+    """Labels of all label parties, or of each by its name."""
     secrets: Mapping[str, bytes]
     settings: str
     masking: str | None
@@ -38,6 +39,12 @@ class Federation:
     """Lets a test put a recording mesh in between."""
     dispensable: tuple[str, ...] = ()
     """Parties without which the others may finish, as long as one of these is left."""
+
+    def labels_of(self, name: str) -> Labels | None:
+        """Return the labels that this party holds, if any."""
+        if name not in self.label_parties or self.labels is None:
+            return None
+        return self.labels if isinstance(self.labels, Labels) else self.labels[name]
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
             mesh,
             federation.tables[name],
             label_parties=federation.label_parties,
-            labels=federation.labels if name in federation.label_parties else None,
+            labels=federation.labels_of(name),
             secret=federation.secrets[name],
             job=job,
             settings_digest=federation.settings,

@@ -28,8 +28,12 @@ class FederatedClassifier(OneAgainstRest):
     _weights: Any
     _fit: Any
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X (rows, columns) and labels y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, labelled_by: Any = None) -> Self:
+        """Train on rows X (rows, columns) and labels y.
+
+        ``labelled_by`` (rows, label parties) is True where a label party can label a row, by
+        default everywhere.
+        """
         X, y = self._validate(X, y, reset=True)
         check_classification_targets(y)
         weights = self._weights(sample_weight, X)
@@ -43,7 +47,7 @@ class FederatedClassifier(OneAgainstRest):
                     "class_weight", "finite, not negative and not all zero", self.class_weight
                 )
             weights = weights * factors[numbers]
-        self._fit(X, y, weights, self._targets(numbers))
+        self._fit(X, y, weights, self._targets(numbers), **_parts(self, labelled_by))
         return self
 
 
@@ -56,12 +60,24 @@ class FederatedRegressor(RegressorMixin):
     _fit: Any
     _decide: Any
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on rows X (rows, columns) and targets y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, labelled_by: Any = None) -> Self:
+        """Train on rows X (rows, columns) and targets y; ``labelled_by`` as of a classifier."""
         X, y = self._validate(X, y, reset=True)
-        self._fit(X, y, self._weights(sample_weight, X), np.asarray(y, np.float64)[:, None])
+        weights, targets = self._weights(sample_weight, X), np.asarray(y, np.float64)[:, None]
+        self._fit(X, y, weights, targets, **_parts(self, labelled_by))
         return self
 
     def predict(self, X: Any) -> Array:
         """The target of each row."""
         return np.asarray(self._decide(X)[:, 0])
+
+
+def _parts(estimator: Any, labelled_by: Any) -> dict[str, Any]:
+    """Pass ``labelled_by`` on to an estimator whose label parties may each have a part."""
+    if labelled_by is None:
+        return {}
+    if not estimator.takes_label_parts:
+        raise InputError.of(
+            "labelled_by", "None here: every label party labels all rows", "a table of rows"
+        )
+    return {"labelled_by": labelled_by}

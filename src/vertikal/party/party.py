@@ -35,6 +35,7 @@ from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys, agree
 from vertikal.secure.keys.prg import derive_key, fresh_key
+from vertikal.secure.psi.equal_count import count_equal
 from vertikal.secure.psi.intersection import Intersection
 from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
 from vertikal.secure.sums.pads import group_name
@@ -51,10 +52,14 @@ AGREEMENT = Disclosure(
 
 @dataclass(frozen=True)
 class Labels:
-    """Targets and weights of the rows, which a label party holds beside its columns."""
+    """Targets and weights of the rows, which a label party holds beside its columns.
+
+    Rows that it cannot label have weight zero, and what their targets say means nothing.
+    """
 
     targets: Array  # (rows, outputs)
     weights: Array  # (rows,)
+    known: Array | None = None  # (rows,) bool, the rows that it can label; None: all
 
 
 class Party:
@@ -103,6 +108,7 @@ class Party:
         self._broadcasts: dict[tuple[str, ...], int] = {}
         self._hidden_runs: dict[str, int] = {}
         self._intersections = count()
+        self._counts: dict[str, int] = {}
         self._prepared = prepared
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
@@ -323,6 +329,22 @@ class Party:
         prepared, self._prepared = self._prepared, None
         with self._mesh.under(disclosures["keys"]):
             return self._mesh, self._keys, roles, Dealing(self._mesh, self._keys, roles, prepared)
+
+    def agrees_with(self, peer: str, data: bytes, disclosure: Disclosure) -> bool:
+        """Compare ``data`` with what ``peer`` holds; both call it, and learn only if it is equal.
+
+        What travels is a digest under the key of this pair, which no third party can read.
+        """
+        key = self._keys.key(peer, "comparison", disclosure.name)
+        text = hashlib.sha256(data).hexdigest()
+        mine, theirs = (derive_key(key, name, text) for name in (self.name, peer))
+        self.tell(peer, {"digest": mine}, disclosure)
+        return self.hear(peer, disclosure) == {"digest": theirs}
+
+    def count_equal(self, peer: str, things: Sequence[bytes], disclosure: Disclosure) -> int:
+        """Count the places at which ``peer`` holds the same thing; nobody learns which."""
+        number = self._counts[peer] = self._counts.get(peer, -1) + 1
+        return count_equal(self._mesh, peer, things, str(number), self._mesh.under(disclosure))
 
     def intersection(
         self,

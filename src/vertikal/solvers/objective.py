@@ -96,7 +96,11 @@ def automatic_penalty(weights: Array) -> float:
 
 def best_constants(loss: Loss, targets: Array, weights: Array) -> Array:
     """The best constant prediction of each output (outputs,), from which the solver starts."""
-    shares = weights @ (targets > 0) / weights.sum()
+    return constants_of(loss, weights @ (targets > 0) / weights.sum())
+
+
+def constants_of(loss: Loss, shares: Array) -> Array:
+    """The best constant prediction of each output (outputs,), by the share of positive rows."""
     return np.array([loss.constant(float(np.clip(p, 1e-6, 1 - 1e-6))) for p in shares])
 
 

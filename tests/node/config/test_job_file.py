@@ -195,6 +195,20 @@ table = "b"
         ("", "weight = 'w'", "", "weight of bank must be named by all label parties, or by nobody"),
         ("weight = 'w'", "label = 'y'", "", "weight of bank must be named by all label parties"),
         ("positive = 1", "", "regression = true\nloss = 'square'", "positive must be left out in"),
+        ("", "label = 'y'", "label_parts = true", "classes must be listed with label_parts"),
+        ("classes = [0, 1]", "", "label_parts = true", "label_parts must be False with one label"),
+        (
+            "classes = [0, 1]\nclass_weight = 'balanced'",
+            "label = 'y'",
+            "label_parts = true",
+            "class_weight must be numbers by class with label_parts",
+        ),
+        (
+            "classes = [0, 1]",
+            "label = 'y'\n[evaluation]\nholdout = 0.2",
+            "label_parts = true",
+            "evaluation must be left out with label_parts",
+        ),
     ],
 )
 def test_classes_and_weights_that_contradict_one_another(tmp_path, lender, bank, settings, said):

@@ -14,6 +14,8 @@ from vertikal.algorithms.kernel_machine import avfkam, fdskl
 from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
 from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
+from vertikal.algorithms.kernel_machine.labels.comparison import COMPARED, COUNTED
+from vertikal.algorithms.kernel_machine.labels.parts import KNOWN, SLOPES, TOTALS
 from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
 from vertikal.algorithms.kernel_machine.sealed import minimise, sealed_steps_of, training_block
@@ -114,16 +116,22 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             if settings.cache_size is not None:
                 found.append(REQUESTS)
         if len(settings.label_parties) > 1:
-            found += [PARTIAL, PRODUCTS]
+            found += [PARTIAL, PRODUCTS, COMPARED, COUNTED]
+        if settings.label_parts:
+            found += [KNOWN, TOTALS, *([SLOPES] if settings.solver == "exact" else [])]
         if settings.asynchronous:
-            found.append(STEPS)
+            found += [STEPS, *([ROWS] if settings.label_parts else [])]
         elif settings.solver != "exact" and len(settings.label_parties) > 1:
             found.append(ROWS)
         return found
 
     def alone(self, settings: SettingsT, party: str) -> SettingsT:
         return msgspec.structs.replace(
-            settings, parties=(party,), label_parties=(party,), disclosure="open"
+            settings,
+            parties=(party,),
+            label_parties=(party,),
+            disclosure="open",
+            label_parts=False,
         )
 
     def prediction_shows(self, settings: SettingsT) -> str:
@@ -195,6 +203,9 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
 
     def threshold(self, shard: Shard) -> float:
         return shard.threshold
+
+    def labels_in_parts(self, settings: SettingsT) -> bool:
+        return settings.label_parts
 
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         return settings.asynchronous and settings.stochastic.allow_missing

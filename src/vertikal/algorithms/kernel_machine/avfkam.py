@@ -19,17 +19,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.kernel_machine.fdskl import predict, solve_exactly, training_of
+from vertikal.algorithms.kernel_machine.fdskl import (
+    predict,
+    solve_exactly,
+    step_factors,
+    training_of,
+)
 from vertikal.algorithms.kernel_machine.features import (
     begin_shard,
     learn_on_features,
     own_encoding,
 )
+from vertikal.algorithms.kernel_machine.labels.parts import LabelParts, share_labels
+from vertikal.algorithms.kernel_machine.labels.parts_objective import PartsObjective
 from vertikal.algorithms.kernel_machine.sealed import train_sealed
 from vertikal.algorithms.kernel_machine.sealed_residuals import PairwiseSquareResiduals
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule
+from vertikal.algorithms.kernel_machine.stochastic.round_robin import ROWS
 from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import (
     MOST_ROWS,
@@ -41,6 +49,7 @@ from vertikal.party.party import Labels, Party
 from vertikal.secure.keys.prg import uniform_elements
 from vertikal.solvers.calibration import fit_log_odds, threshold_of
 from vertikal.solvers.feature_operator import FeatureOperator
+from vertikal.solvers.objective import Objective
 from vertikal.solvers.pair_objective import PairObjective
 
 __all__ = ["predict", "train"]
@@ -60,13 +69,19 @@ def train(party: Party, settings: AvfkamSettings) -> Shard:
 def _train(party: Party, settings: AvfkamSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
+    shared: LabelParts | None = None
+    if party.labels is not None:
+        check_classes(party.name, party.labels)
+        with party.clock.stage("labels"):
+            shared = share_labels(party, party.labels, parts=settings.label_parts)
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
-        check_classes(party.name, labels)
-        held = held_out(labels, settings)
-        kept = Labels(labels.targets, np.where(held, 0.0, labels.weights))
+        parts = shared or LabelParts(labels)
+        held = held_out_of_parts(party, parts, settings)
+        weights = np.where(held, 0.0, parts.labels.weights)
+        kept = parts.with_labels(replace(parts.labels, weights=weights))
         by = _train_exact if settings.solver == "exact" else _train_stochastically
-        return by(party, shard, settings, operator, labels, kept)
+        return by(party, shard, settings, operator, parts.labels, kept)
 
     return learn_on_features(party, settings, learn)
 
@@ -85,7 +100,8 @@ def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:
 
 def check_classes(party: str, labels: Labels) -> None:
     """Refuse labels that make no pairs."""
-    if labels.targets.shape[1] != 1 or not np.isin(labels.targets, (-1.0, 1.0)).all():
+    targets = labels.targets if labels.known is None else labels.targets[labels.known]
+    if targets.shape[1] != 1 or not np.isin(targets, (-1.0, 1.0)).all():
         raise InputError(f"{party}: labels must be binary for a pairwise loss")
     for sign, words in ((1.0, "positive"), (-1.0, "negative")):
         if not ((labels.targets[:, 0] == sign) & (labels.weights > 0)).any():
@@ -112,13 +128,37 @@ def held_out(labels: Labels, settings: AvfkamSettings) -> Array:
     return held
 
 
-def penalty_of(settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> float:
+def held_out_of_parts(party: Party, parts: LabelParts, settings: AvfkamSettings) -> Array:
+    """Choose rows that training leaves out, (rows,) bool, also where labels are in parts.
+
+    A row of two parts must be left out of both, so there it is chosen by the public seed whatever
+    its class, and the leader says if its own part has enough of either class to calibrate on.
+    """
+    if not parts.several:
+        return held_out(parts.labels, settings)
+    labels = parts.labels
+    held = np.random.default_rng(settings.seed).random(len(labels.weights)) < settings.validation
+    enough = 0.0
+    if party.leads:
+        counts = [
+            (held & (labels.targets[:, 0] == sign) & (labels.weights > 0)).sum()
+            for sign in (1.0, -1.0)
+        ]
+        enough = float(min(counts) >= FEWEST_HELD)
+    return held if parts.total(np.array([enough]))[0] else np.zeros_like(held)
+
+
+def class_masses(labels: Labels) -> Array:
+    """Return the weights of the positive and of the negative rows, (2,)."""
+    positive = labels.targets[:, 0] > 0
+    return np.array([labels.weights[positive].sum(), labels.weights[~positive].sum()])
+
+
+def penalty_of(settings: AvfkamSettings, parts: LabelParts, loss: PairLoss) -> float:
     """Return λ: as given, or half the loss's curvature over the weight of the smaller class."""
     if settings.alpha != "auto":
         return settings.alpha
-    positive = labels.targets[:, 0] > 0
-    fewest = min(labels.weights[positive].sum(), labels.weights[~positive].sum())
-    return loss.curvature_bound / 2 / float(fewest)
+    return loss.curvature_bound / 2 / float(parts.total(class_masses(parts.labels)).min())
 
 
 def _train_exact(
@@ -127,18 +167,25 @@ def _train_exact(
     settings: AvfkamSettings,
     operator: FeatureOperator,
     labels: Labels,
-    kept: Labels,
+    kept: LabelParts,
 ) -> Shard:
-    """Solve AVFKAM's problem on the drawn features, over all pairs, to tolerance."""
+    """Solve AVFKAM's problem on the drawn features, over all pairs, to tolerance.
+
+    Where labels are in parts, the pairs are those that one label party can make of its own rows.
+    """
     loss = pair_loss_named(settings.loss)
     positive = labels.targets[:, 0] > 0
-    objective = PairObjective(
-        positive, kept.weights, loss, penalty_of(settings, kept, loss), seed=settings.seed
+    own = PairObjective(
+        positive, kept.labels.weights, loss, penalty_of(settings, kept, loss), seed=settings.seed
     )
+    objective: Objective = own
+    if kept.several:
+        mass = np.array([class_masses(kept.labels).prod()])
+        objective = PartsObjective(own, kept, float(mass[0] / kept.total(mass)[0]))
     solution = solve_exactly(party, shard, operator, objective)
-    training = replace(training_of(solution, objective.penalty), pairs=objective.said)
+    training = replace(training_of(solution, objective.penalty), pairs=own.said)
     shard = replace(shard, coefficients=solution.coefficients, training=training)
-    rows = rows_to_calibrate(labels, kept)
+    rows = rows_to_calibrate(labels, kept.labels)
     return _calibrated(shard, settings, solution.predictions[rows, 0], rows, labels)
 
 
@@ -148,15 +195,19 @@ def _train_stochastically(
     settings: AvfkamSettings,
     operator: FeatureOperator,
     labels: Labels,
-    kept: Labels,
+    kept: LabelParts,
 ) -> Shard:
     """Take the steps of Algorithm 1, by the schedule of the settings; the leader calibrates f."""
     loss = pair_loss_named(settings.loss)
-    update = PairUpdate(settings, kept, loss)
-    held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
-    curve = ValidationCurve(settings, held, labels.targets[:, 0] > 0)
-    rows = rows_to_calibrate(labels, kept)
+    factors = step_factors(settings, kept, float(class_masses(kept.labels).prod()))
+    update = PairUpdate(settings, kept.labels, loss, factors.get(party.name, 1.0))
+    update.curvature_bound *= max(factors.values(), default=1.0)
+    held = np.flatnonzero((kept.labels.weights == 0) & (labels.weights > 0))
+    rows = rows_to_calibrate(labels, kept.labels)
     rows = rows[:: max(1, -(-len(rows) // MOST_ROWS))]
+    if kept.several:
+        held, rows = (leaders_rows(party, one) for one in (held, rows))
+    curve = ValidationCurve(settings, held, labels.targets[:, 0] > 0)
     penalty = penalty_of(settings, kept, loss)
     shard, f = learn_stochastically(party, shard, operator, update, penalty, curve, rows)
     return shard if f is None else _calibrated(shard, settings, f[:, 0], rows, labels)
@@ -166,6 +217,11 @@ def rows_to_calibrate(labels: Labels, kept: Labels) -> Array:
     """Return the held-out rows, or all rows if none are held out."""
     held = np.flatnonzero((kept.weights == 0) & (labels.weights > 0))
     return held if len(held) else np.flatnonzero(labels.weights > 0)
+
+
+def leaders_rows(party: Party, rows: Array) -> Array:
+    """Return the leader's row numbers, which it alone can measure: it tells the others."""
+    return np.asarray(party.broadcast(rows, party.label_parties, ROWS), np.int64)
 
 
 def _calibrated(
@@ -190,11 +246,14 @@ class PairUpdate(UpdateRule):
     In a batch the positive rows of all pairs stand first, then the negative ones.
     """
 
-    def __init__(self, settings: AvfkamSettings, labels: Labels, loss: PairLoss) -> None:
+    def __init__(
+        self, settings: AvfkamSettings, labels: Labels, loss: PairLoss, factor: float = 1.0
+    ) -> None:
         # A pair moves along φ(x⁺) − φ(x⁻), whose square is up to twice that of one feature vector.
         self.curvature_bound = 2 * loss.curvature_bound
         self._pairs = settings.stochastic.batch_size
         self._loss = loss
+        self._factor = factor
         used, positive = labels.weights > 0, labels.targets[:, 0] > 0
         self._ups = np.flatnonzero(positive & used)
         self._downs = np.flatnonzero(~positive & used)
@@ -218,7 +277,7 @@ class PairUpdate(UpdateRule):
     def slopes(self, f: Array, rows: Array) -> Array:
         """Return l'₁ at the positive rows and l'₂ at the negative ones, over all pairs."""
         first, second = self._loss.derivatives(f[: self._pairs], f[self._pairs :])
-        return np.concatenate((first, second)) * self._weights(rows) / self._pairs
+        return np.concatenate((first, second)) * self._weights(rows) * (self._factor / self._pairs)
 
     def mean_loss(self, f: Array, rows: Array) -> float:
         return float(self._loss.value(f[: self._pairs], f[self._pairs :]).mean())

@@ -28,11 +28,17 @@ from vertikal.algorithms.kernel_machine.features import (
     own_encoding,
 )
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
+from vertikal.algorithms.kernel_machine.labels.parts import (
+    LabelParts,
+    share_labels,
+    shares_of_steps,
+)
+from vertikal.algorithms.kernel_machine.labels.parts_objective import PartsObjective
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.sealed import sealed_predictions, train_square
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
-from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule
+from vertikal.algorithms.kernel_machine.stochastic.learner import UpdateRule, direction_blocks
 from vertikal.algorithms.kernel_machine.stochastic.solver import learn_stochastically
 from vertikal.algorithms.kernel_machine.values import hidden_predictions
 from vertikal.losses.pointwise import Loss, loss_named
@@ -44,7 +50,7 @@ from vertikal.solvers.objective import (
     Objective,
     RowObjective,
     automatic_penalty,
-    best_constants,
+    constants_of,
 )
 
 Array = npt.NDArray[Any]
@@ -59,11 +65,15 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
 def _train(party: Party, settings: FdsklSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
+    parts: LabelParts | None = None
+    if party.labels is not None:
+        with party.clock.stage("labels"):
+            parts = share_labels(party, party.labels, parts=settings.label_parts)
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
-        shard, labels = _standardised(shard, labels)
+        shard, shared = _standardised(shard, parts or LabelParts(labels))
         by = _train_exact if settings.solver == "exact" else _train_stochastically
-        return by(party, shard, operator, labels)
+        return by(party, shard, operator, shared)
 
     return learn_on_features(party, settings, learn)
 
@@ -72,7 +82,8 @@ def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
     """Fit the square loss on shares: nobody sees a feature, a prediction or a coefficient."""
     shard, labels = begin_shard(party, settings), party.labels
     if labels is not None:
-        shard, labels = _standardised(shard, labels)
+        shard, parts = _standardised(shard, LabelParts(labels))
+        labels = parts.labels
     return train_square(party, shard, labels)
 
 
@@ -115,41 +126,48 @@ PREDICTIONS = {
 }
 
 
-def _standardised(shard: Shard, labels: Labels) -> tuple[Shard, Labels]:
-    constant, unit, labels = standardise(shard.settings, labels)
+def _standardised(shard: Shard, parts: LabelParts) -> tuple[Shard, LabelParts]:
+    constant, unit, labels = standardise(shard.settings, parts)
     shard = replace(shard, constant=constant)
-    return (replace(shard, unit=unit) if shard.settings.regression else shard), labels
+    shard = replace(shard, unit=unit) if shard.settings.regression else shard
+    return shard, parts.with_labels(labels)
 
 
-def standardise(settings: JobSettings, labels: Labels) -> tuple[Array, Array, Labels]:
+def standardise(settings: JobSettings, parts: LabelParts) -> tuple[Array, Array, Labels]:
     """Bring targets of a regression to mean 0 and deviation 1, so that λ means the same for all.
 
     Returns mean and deviation of each output beside the labels; of classes, 0 and 1.
     """
+    labels = parts.labels
     zero, one = np.zeros(settings.outputs), np.ones(settings.outputs)
     if not settings.regression:
         return zero, one, labels
-    share = labels.weights / labels.weights.sum()
-    mean = share @ labels.targets  # (outputs,)
-    unit = np.sqrt(share @ np.square(labels.targets - mean))
+    share = labels.weights / parts.mass()
+    mean = parts.total(share @ labels.targets)  # (outputs,)
+    unit = np.sqrt(parts.total(share @ np.square(labels.targets - mean)))
     unit = np.where(unit > 0, unit, 1.0)
-    return mean, unit, Labels((labels.targets - mean) / unit, labels.weights)
+    return mean, unit, replace(labels, targets=(labels.targets - mean) / unit)
 
 
-def penalty_of(settings: FdsklSettings, labels: Labels) -> float:
+def penalty_of(settings: FdsklSettings, parts: LabelParts) -> float:
     """Return λ, as given or automatic."""
-    return automatic_penalty(labels.weights) if settings.alpha == "auto" else settings.alpha
+    if settings.alpha != "auto":
+        return settings.alpha
+    return automatic_penalty(np.array([parts.mass()]))
 
 
-def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+def _train_exact(party: Party, shard: Shard, operator: FeatureOperator, parts: LabelParts) -> Shard:
     """Solve the regularised problem, FDSKL eq. (1) on the drawn features, to tolerance."""
-    settings = shard.settings
+    settings, labels = shard.settings, parts.labels
     loss = loss_named(settings.loss, regression=settings.regression)
     constant = np.zeros(settings.outputs)
     if not settings.regression:
-        constant = best_constants(loss, labels.targets, labels.weights)
-    penalty = penalty_of(settings, labels)
-    objective = RowObjective(labels.targets, labels.weights, loss, penalty, constant)
+        positive = parts.total(labels.weights @ (labels.targets > 0))
+        constant = constants_of(loss, positive / parts.mass())
+    penalty = penalty_of(settings, parts)
+    objective: Objective = RowObjective(labels.targets, labels.weights, loss, penalty, constant)
+    if parts.several:
+        objective = PartsObjective(objective, parts, float(labels.weights.sum()) / parts.mass())
     solution = solve_exactly(party, shard, operator, objective)
     return replace(
         shard,
@@ -194,14 +212,22 @@ def training_of(solution: Solution, penalty: float) -> Training:
 
 
 def _train_stochastically(
-    party: Party, shard: Shard, operator: FeatureOperator, labels: Labels
+    party: Party, shard: Shard, operator: FeatureOperator, parts: LabelParts
 ) -> Shard:
     """Take the steps of Algorithm 1, by the schedule of the settings."""
     settings = shard.settings
     loss = loss_named(settings.loss, regression=settings.regression)
-    update = RowUpdate(settings, labels, loss)
-    shard, _ = learn_stochastically(party, shard, operator, update, penalty_of(settings, labels))
+    factors = step_factors(settings, parts, float(parts.labels.weights.sum()))
+    update = RowUpdate(settings, parts.labels, loss, factors.get(party.name, 1.0))
+    update.curvature_bound *= max(factors.values(), default=1.0)
+    shard, _ = learn_stochastically(party, shard, operator, update, penalty_of(settings, parts))
     return shard
+
+
+def step_factors(settings: FdsklSettings, parts: LabelParts, mass: float) -> dict[str, float]:
+    """Return the factor of each label party's steps; ``mass`` is what its own labels weigh."""
+    blocks = {name: len(direction_blocks(settings, name)) for name in settings.label_parties}
+    return shares_of_steps(parts, blocks, mass)
 
 
 class RowUpdate(UpdateRule):
@@ -209,20 +235,25 @@ class RowUpdate(UpdateRule):
 
     It is FDSKL Algorithm 1 without its loop; i are the directions of this step, j those before:
 
-        line 2, `draw`:             pick rows x at random
+        line 2, `draw`:             pick rows x at random, of those that this party can label
         lines 8 and 9, `gradient`:  α_i ← −γ·L'(f(x), y)·φ_i(x)
         line 10, `Learner.decay`:   α_j ← (1 − γλ)·α_j
     """
 
-    def __init__(self, settings: FdsklSettings, labels: Labels, loss: Loss) -> None:
+    def __init__(
+        self, settings: FdsklSettings, labels: Labels, loss: Loss, factor: float = 1.0
+    ) -> None:
         self.curvature_bound = loss.curvature_bound
         self._samples = settings.stochastic.batch_size
         self._labels = labels
         self._loss = loss
+        rows = len(labels.weights)
+        self._rows = np.arange(rows) if labels.known is None else np.flatnonzero(labels.known)
+        self._importance = labels.weights * (factor * len(self._rows) / labels.weights.sum())
 
     def draw(self, key: bytes) -> Array:
         words = uniform_elements(key, (self._samples,), np.uint64)
-        return (words % np.uint64(len(self._labels.targets))).astype(np.int64)
+        return np.asarray(self._rows[(words % np.uint64(len(self._rows))).astype(np.int64)])
 
     def gradient(self, batch: FeatureOperator, rows: Array, f: Array, columns: slice) -> Array:
         """Σ L'(f(x), y)·φ(x), a mean over the batch: FDSKL eq. (5), by features as FDSKL eq. (4).
@@ -234,12 +265,7 @@ class RowUpdate(UpdateRule):
     def slopes(self, f: Array, rows: Array) -> Array:
         """Return L'(f(x), y) of each row, over the number of rows."""
         slopes = self._loss.derivative(f, self._labels.targets[rows])
-        return slopes * self._importance(rows) / len(rows)
+        return np.asarray(slopes * self._importance[rows, None] / len(rows))
 
     def mean_loss(self, f: Array, rows: Array) -> float:
         return float(self._loss.value(f, self._labels.targets[rows]).mean())
-
-    def _importance(self, rows: Array) -> Array:
-        """Return the weights of these rows (rows, 1), one on average over all rows."""
-        weights = self._labels.weights
-        return np.asarray(weights[rows] * len(weights) / weights.sum())[:, None]

@@ -152,7 +152,8 @@ class Sealed(Parameters, frozen=True, kw_only=True, tag_field="name", tag="seale
 class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program", tag="fdskl"):
     """FDSKL's parameters; `FDSKLClassifier` describes each.
 
-    ``alpha`` is λ of (1/n) Σ L + λ/2 ‖f‖²; "auto" is 0.1/n.
+    ``alpha`` is λ of (1/n) Σ L + λ/2 ‖f‖²; "auto" is 0.1/n. With ``label_parts`` each label party
+    may label some of the rows only.
     """
 
     kernel: str = "gaussian"
@@ -167,6 +168,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     cache_size: Count | None = None
     tol: Positive = 1e-3
     max_iter: Count = 200
+    label_parts: bool = False
 
     own_schedule: ClassVar[Literal["sync", "async"]] = "sync"
     """The schedule that "auto" means."""
@@ -194,6 +196,10 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         ):
             raise InputError.of(
                 "step_size", f"below 1 / alpha = {1 / self.alpha:g}", self.solver.step_size
+            )
+        if self.label_parts and len(self.label_parties) < 2:
+            raise InputError.of(
+                "label_parts", "False with one label party, which labels all rows", True
             )
         if self.hides:
             self._check_hidden()
@@ -277,6 +283,10 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
                 "schedule",
                 f"'sync' with disclosure={self.level!r} (its parties work in step)",
                 self.schedule,
+            )
+        if self.label_parts and self.stochastic.allow_missing:
+            raise InputError.of(
+                "allow_missing", "False with label_parts, where each has labels of its own", True
             )
         others = len(self.label_parties) - 1
         if self.stochastic.max_staleness < others:

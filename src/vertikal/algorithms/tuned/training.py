@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine import fdskl
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
+from vertikal.algorithms.kernel_machine.labels.parts import share_labels
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.tuned.held_out import Chosen, Fitting, choose_penalty, fit, parts_of
@@ -84,7 +85,8 @@ def train(party: Party, settings: KernelSettings) -> TunedShard:
         encoded = encoding.apply(party.table)
     labels, constant, unit = party.labels, np.zeros(1), np.ones(1)
     if labels is not None:
-        constant, unit, labels = fdskl.standardise(settings, labels)
+        parts = share_labels(party, labels, parts=False)
+        constant, unit, labels = fdskl.standardise(settings, parts)
     found = search(party, settings, encoded, labels)
     model = _grow(party, settings, encoded, labels, found)
     return TunedShard(

@@ -162,6 +162,19 @@ class Job(Parameters, frozen=True):
             for key in ("classes", "positive", "class_weight"):
                 if getattr(part, key) is not None:
                     raise InputError.of(key, "left out in a regression", getattr(part, key))
+        elif self.labels_in_parts:
+            self._check_parts(part)
+
+    def _check_parts(self, part: Part) -> None:
+        """Refuse what a label party would have to know of labels that it does not hold."""
+        if part.classes is None:
+            raise InputError.of(
+                "classes", "listed with label_parts: a part may lack some of them", None
+            )
+        if isinstance(part.class_weight, str):
+            raise InputError.of(
+                "class_weight", "numbers by class with label_parts", part.class_weight
+            )
 
     def _check_part(self, name: str, part: Part, dealer: str | None) -> None:
         """Refuse a part that is neither a table nor that of a dealer without data."""
@@ -183,6 +196,12 @@ class Job(Parameters, frozen=True):
             raise InputError.of(
                 "evaluation",
                 "left out with differential privacy, whose budget does not cover predictions",
+                evaluation.holdout,
+            )
+        if self.labels_in_parts:
+            raise InputError.of(
+                "evaluation",
+                "left out with label_parts: the first label party measures, and has not all labels",
                 evaluation.holdout,
             )
         if algorithm.can_spare_label_parties(settings):
@@ -273,7 +292,13 @@ class Job(Parameters, frozen=True):
             None if lead.positive is None else class_name(lead.positive),
             part.weight,
             lead.class_weight,
+            self.labels_in_parts,
         )
+
+    @property
+    def labels_in_parts(self) -> bool:
+        """True if each label party may label some of the rows only."""
+        return algorithm_named(self.algorithm).labels_in_parts(self.algorithm_settings())
 
     @property
     def leader(self) -> str:

@@ -405,7 +405,8 @@ def _labels(place: Workplace, source: Source, rows: RunRows | None) -> LabelledR
 
 
 def _labels_of(found: LabelledRows, start: int, stop: int | None = None) -> Labels:
-    return Labels(found.targets[start:stop], found.weights[start:stop])
+    known = None if found.known is None else found.known[start:stop]
+    return Labels(found.targets[start:stop], found.weights[start:stop], known)
 
 
 def _test_table(place: Workplace, preparation: Preparation) -> Table | None:

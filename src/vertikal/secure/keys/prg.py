@@ -78,6 +78,11 @@ def uniform_reals(key: bytes, shape: tuple[int, ...], *, stream: int = 0) -> Arr
     return np.asarray(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
+def shuffled(count: int) -> Array:
+    """Shuffle the numbers below ``count`` by randomness of the operating system."""
+    return np.argsort(uniform_elements(fresh_key(), (count,), np.uint64), kind="stable")
+
+
 def add_streams(values: Array, streams: Sequence[tuple[bytes, int]]) -> None:
     """values += Σ sign · stream(key) in place, over (key, sign) of sign 1 or −1.
 

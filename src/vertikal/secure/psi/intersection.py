@@ -154,7 +154,7 @@ class Intersection:
                 self._answer(threads)
 
     def _ask(self, threads: Workers) -> None:
-        order = _shuffled(self._capacities[self._leader])
+        order = prg.shuffled(self._capacities[self._leader])
         ids = [*self._ids, *(prg.fresh_key() for _ in range(len(order) - len(self._ids)))]
         found = {peer: np.empty((len(ids), POINT_BYTES), np.uint8) for peer in self._peers}
         parts = [order[span] for span in self._stretches(len(order))]
@@ -317,11 +317,6 @@ class Intersection:
             except msgspec.ValidationError as error:
                 raise MeshError(f"{self._mesh.me}: {step} of {peer}: {error}") from None
         return told
-
-
-def _shuffled(count: int) -> Array:
-    """Shuffle the numbers below ``count`` by randomness of the operating system."""
-    return np.argsort(prg.uniform_elements(prg.fresh_key(), (count,), np.uint64), kind="stable")
 
 
 def _stored(values: Array) -> Array:
