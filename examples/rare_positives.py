@@ -32,7 +32,7 @@ class SlowShop:
 parties = {"bank": [0, 1], "shop": [2, 3], "phone": [4, 5], "post": [6, 7]}
 for words, solver in (
     ("exact, all pairs", "exact"),
-    ("in turns", Stochastic(schedule="sync", n_steps=150, block_size=50)),
+    ("in turns", Stochastic(schedule="turns", n_steps=150, block_size=50)),
     ("without waiting", Stochastic(schedule="async", n_steps=150, block_size=50)),
 ):
     began = time.perf_counter()

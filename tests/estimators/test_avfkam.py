@@ -164,7 +164,7 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there():
         {"feature_map": "landmarks", "n_components": 20},
         {"masking": "trees"},
         {"kernel": "laplace"},
-        {"label_parties": 2, "solver": Stochastic(schedule="sync", n_steps=40)},
+        {"label_parties": 2, "solver": Stochastic(schedule="turns", n_steps=40)},
     ],
 )
 def test_other_settings_of_the_federation_work_too(settings):
@@ -243,7 +243,7 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
                 "label_parties": 2,
                 "disclosure": "values",
             },
-            "^schedule must be 'sync' with disclosure='values'",
+            "^schedule must be 'turns' or 'barrier' with disclosure='values'",
         ),
         (
             {"masking": "trees", "label_parties": 3, "solver": Stochastic(allow_missing=True)},
@@ -254,7 +254,7 @@ def test_a_label_party_refuses_labels_without_pairs(targets, message):
             "^cache_size must be enough for all 120 rows with solver='dsg': batches of pairs",
         ),
         (
-            {"solver": Stochastic(schedule="sync"), "disclosure": "values"},
+            {"solver": Stochastic(schedule="turns"), "disclosure": "values"},
             "^solver must be 'exact' with disclosure='values': batches of pairs",
         ),
     ],

@@ -85,7 +85,7 @@ def test_a_timeout_may_be_a_number_of_numpy(value):
 OPTIONS = [
     *(("feature_map", "fourier", "bits", value, "one of 8, 16, 32") for value in (64, 7, 8.0)),
     ("feature_map", "fourier", "directions", "public", "one of 'private', 'shared'"),
-    ("solver", "dsg", "schedule", "later", "one of 'auto', 'sync', 'async'"),
+    ("solver", "dsg", "schedule", "later", "one of 'auto', 'turns', 'barrier', 'async'"),
     *(("solver", "dsg", "batch_size", value, "a positive whole number") for value in (0, 2.5)),
     *(("solver", "dsg", "block_size", value, "a positive whole number") for value in (0, 2.5)),
     *(

@@ -28,6 +28,20 @@ def turns(
     ]
 
 
+def rounds_of(
+    order: Sequence[tuple[str, range]], steps: int, *, together: bool
+) -> list[list[tuple[str, range]]]:
+    """The steps one by one; or ``together``, each party once in a round, before a barrier."""
+    found: list[list[tuple[str, range]]] = []
+    for step in range(steps):
+        one = order[step % len(order)]
+        if together and found and one[0] not in [owner for owner, _ in found[-1]]:
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
 def dsg(
     features: Mapping[str, np.ndarray],
     targets: np.ndarray,
@@ -39,8 +53,9 @@ def dsg(
     penalty: float,
     block: int,
     steps: int,
+    together: bool = False,
 ) -> Iterator[Alphas]:
-    """The coefficients after each step.
+    """The coefficients after each step, or each round if parties step ``together``.
 
     ``features`` (rows, width) = φ by label party, ``batches(owner, n)`` the rows of its n-th batch.
     ``weights`` of rows, of which the mean counts as one; or by label party, as they are.
@@ -55,27 +70,31 @@ def dsg(
     alphas: Alphas = {o: [[0.0] * outputs for _ in range(widths[o])] for o in owners}
     taken = dict.fromkeys(owners, 0)
     order = turns(owners, widths, block)
-    for t in range(steps):
-        owner, columns = order[t % len(order)]
-        rows = batches(owner, taken[owner])
-        taken[owner] += 1
-        change = [[0.0] * outputs for _ in columns]
-        for i in rows:
-            for k in range(outputs):
-                f = 0.0
-                for o in owners:
-                    for j in range(widths[o]):
-                        f += alphas[o][j][k] * float(features[o][i, j])
-                _, slope = PLAIN[loss](f, float(targets[i, k]))
-                slope *= weights[owner][i]
-                for position, j in enumerate(columns):
-                    phi = float(features[owner][i, j])
-                    change[position][k] += -step_size * slope * phi / len(rows) / len(columns)
-        for o in owners:
-            for j in range(widths[o]):
+    for members in rounds_of(order, steps, together=together):
+        changes = []
+        for owner, columns in members:
+            rows = batches(owner, taken[owner])
+            taken[owner] += 1
+            change = [[0.0] * outputs for _ in columns]
+            for i in rows:
                 for k in range(outputs):
-                    alphas[o][j][k] *= 1 - step_size * penalty
-        for position, j in enumerate(columns):
-            for k in range(outputs):
-                alphas[owner][j][k] += change[position][k]
+                    f = 0.0
+                    for o in owners:
+                        for j in range(widths[o]):
+                            f += alphas[o][j][k] * float(features[o][i, j])
+                    _, slope = PLAIN[loss](f, float(targets[i, k]))
+                    slope *= weights[owner][i]
+                    for position, j in enumerate(columns):
+                        phi = float(features[owner][i, j])
+                        change[position][k] += -step_size * slope * phi / len(rows) / len(columns)
+            changes.append((owner, columns, change))
+        for _ in members:
+            for o in owners:
+                for j in range(widths[o]):
+                    for k in range(outputs):
+                        alphas[o][j][k] *= 1 - step_size * penalty
+        for owner, columns, change in changes:
+            for position, j in enumerate(columns):
+                for k in range(outputs):
+                    alphas[owner][j][k] += change[position][k]
         yield {o: [list(row) for row in alphas[o]] for o in owners}

@@ -51,9 +51,9 @@ JOBS = {
         "settings": 'disclosure = "sealed"\n' + SEALED.format("square"),
     },
     "avfkam, two label parties": {"top": AVFKAM, "settings": 'disclosure = "open"', "bank": TWO},
-    "avfkam sync": {
+    "avfkam in turns": {
         "top": AVFKAM,
-        "settings": DSG.replace(STEPS, STEPS + ', schedule = "sync"'),
+        "settings": DSG.replace(STEPS, STEPS + ', schedule = "turns"'),
         "bank": TWO,
     },
     "avfkam async": {
@@ -90,7 +90,7 @@ EXACT = {
     "little memory",
     "avfkam",
     "avfkam, two label parties",
-    "avfkam sync",
+    "avfkam in turns",
     "kernel",
     "kernel, two label parties",
     "kernel, as many directions as it takes",
@@ -243,7 +243,7 @@ def same(found, expected):
 
 
 def test_words_for_the_owner(world):
-    write_job(world.root, directions=64, **JOBS["avfkam sync"])
+    write_job(world.root, directions=64, **JOBS["avfkam in turns"])
     digest = world.submit().digest
     world.done(digest)
     job = world.record("shop", digest).id

@@ -1,4 +1,4 @@
-"""VFKAM is TSAM: the synchronous run passes through the coefficients of TSAM on pooled columns.
+"""The run in turns passes through the coefficients of TSAM on pooled columns.
 
 Each test compares all coefficients after every step, with the same draws of pairs and directions.
 """
@@ -29,7 +29,7 @@ def federation(steps, **settings):
     given = {
         "parties": PARTIES,
         "solver": Stochastic(
-            schedule="sync",
+            schedule="turns",
             batch_size=1,
             block_size=1,
             step_size=0.3,
@@ -105,7 +105,7 @@ def test_one_label_party_is_tsam_whatever_the_schedule():
     """With nobody to wait for, the asynchronous schedule is the synchronous one."""
     one, two = (
         federation(6, label_parties=1, solver__schedule=schedule).fit(X, Y)
-        for schedule in ("sync", "async")
+        for schedule in ("turns", "async")
     )
     first, second = (model.shards_["bank"].coefficients for model in (one, two))
     np.testing.assert_array_equal(first, second)

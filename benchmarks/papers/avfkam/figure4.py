@@ -13,11 +13,16 @@ from __future__ import annotations
 from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes
-from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, Stochastic
+from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, Schedule, Stochastic
 from vertikal.reporting.line_chart import Series, line_chart
 
 NAMES = tuple(f"party{i}" for i in range(1, 9))
-COUNTS = {"async": (1, 2, 4, 6, 8), "sync": (1, 4, 8)}
+COUNTS: dict[Schedule, tuple[int, ...]] = {
+    "async": (1, 2, 4, 6, 8),
+    "barrier": (1, 4, 8),
+    "turns": (1, 4, 8),
+}
+WORDS = {"async": "AVFKAM", "barrier": "VFKAM", "turns": "in turns"}
 
 
 def main() -> None:
@@ -32,9 +37,9 @@ def main() -> None:
             ("sleeping", Pace(seconds=options.delay), delayed),
             ("plain", Pace(), computing),
         ):
-            for schedule in ("async", "sync"):
+            for schedule, counts in COUNTS.items():
                 name = f"{kind}, {schedule}"
-                for count in COUNTS[schedule]:
+                for count in counts:
                     found = [
                         time_of(processes, make(schedule, count, options.steps), pace)
                         for _ in range(options.repeats)
@@ -61,25 +66,25 @@ def time_of(processes: Processes, settings: AvfkamSettings, pace: Pace) -> float
     return max(result.solve_seconds for result in found.values())
 
 
-def delayed(schedule: str, count: int, steps: int) -> AvfkamSettings:
+def delayed(schedule: Schedule, count: int, steps: int) -> AvfkamSettings:
     """Small steps: all that takes time is the sleep."""
     return settings_of(schedule, count, steps, n_components=512, batch=32, block=32)
 
 
-def computing(schedule: str, count: int, steps: int) -> AvfkamSettings:
+def computing(schedule: Schedule, count: int, steps: int) -> AvfkamSettings:
     """Large steps, so that there is something to share."""
     return settings_of(schedule, count, steps, n_components=4096, batch=2048, block=512)
 
 
 def settings_of(
-    schedule: str, count: int, steps: int, *, n_components: int, batch: int, block: int
+    schedule: Schedule, count: int, steps: int, *, n_components: int, batch: int, block: int
 ) -> AvfkamSettings:
     return AvfkamSettings(
         parties=NAMES,
         label_parties=NAMES[:count],
         n_components=n_components,
         solver=Stochastic(
-            schedule="async" if schedule == "async" else "sync",
+            schedule=schedule,
             n_steps=steps,
             step_size=0.2,
             batch_size=batch,
@@ -97,7 +102,7 @@ def chart(speedups: dict[str, dict[int, float]], delay: float) -> str:
     series = [Series("ideal", COUNTS["async"], COUNTS["async"], dashed=True)]
     for name, values in speedups.items():
         kind, schedule = name.split(", ")
-        label = f"{'AVFKAM' if schedule == 'async' else 'VFKAM'}, {words[kind]}"
+        label = f"{WORDS[schedule]}, {words[kind]}"
         series.append(Series(label, list(values), list(values.values())))
     return line_chart(
         series,

@@ -3,10 +3,10 @@
 The processes are started and connected once; each `run` is one training run with settings of its
 own. A party is slowed by an observer of its clock, in the thread that makes its updates: it sleeps
 a multiple of the processor time that this thread has used since, or a fixed time per update. The
-threads that answer the others' requests are not slowed, as in the published experiments' code,
-where the straggler's listener does not sleep either. A party whose *answers* are slow holds up
-everybody, since f needs everybody's part. Each process keeps to one core, in turn, so that a
-party's products run in the thread whose time is measured.
+threads that answer the others' requests are not slowed, as in the public code of AFSGD-VP, where
+the straggler's listener does not sleep either; AVFKAM's own code is not public. A party whose
+*answers* are slow holds up everybody, since f needs everybody's part. Each process keeps to one
+core, in turn, so that a party's products run in the thread whose time is measured.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
     solver : "exact", "dsg" or `Stochastic(...)`
         "dsg" is the paper's triply stochastic gradient, with the options of `Stochastic`, of which
         ``batch_size`` counts pairs. With several label parties nobody waits for another's step
-        (AVFKAM); with ``schedule="sync"`` they take turns (VFKAM). It needs ``disclosure="open"``
-        and a cache for all rows: batches of pairs would show the labels.
+        (AVFKAM); with ``schedule="barrier"`` all step at once, then wait (VFKAM). It needs
+        ``disclosure="open"`` and a cache for all rows: batches of pairs would show the labels.
     feature_map : "fourier", "landmarks", `Fourier(...)` or `Landmarks(...)`
         As in `FDSKLClassifier`.
     disclosure : "open", "values", "sealed", `Values(...)` or `Sealed(...)`

@@ -102,7 +102,7 @@ def test_label_parties_learn_without_waiting_on_every_mesh(factory):
 
 @every_mesh
 def test_in_turns_the_model_is_the_same_on_every_mesh(factory):
-    settings = settings_of(solver__schedule="sync", solver__n_steps=12)
+    settings = settings_of(solver__schedule="turns", solver__n_steps=12)
     with connected(factory, NAMES, deadline=60.0) as ends:
         shards = train(ends, settings)
     with connected(local, NAMES, deadline=60.0) as ends:

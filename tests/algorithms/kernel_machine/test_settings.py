@@ -75,7 +75,12 @@ REFUSED_OPTIONS = [
         for name in ("batch_size", "block_size", "max_staleness")
         for value in (0, -3, 1.5, True, "8", None)
     ),
-    (Stochastic, "schedule", "whenever", "one of 'auto', 'sync', 'async', got 'whenever'"),
+    (
+        Stochastic,
+        "schedule",
+        "whenever",
+        "one of 'auto', 'turns', 'barrier', 'async', got",
+    ),
     (Stochastic, "precondition", "yes", "True or False, got 'yes'"),
     (Fourier, "directions", "public", "one of 'private', 'shared', got 'public'"),
     *((Fourier, "bits", bad, "one of 8, 16, 32, got ") for bad in (64, 7, "8", 8.0, True)),
@@ -143,7 +148,7 @@ def test_an_unknown_option_is_named():
 
 def test_a_schedule_that_is_left_open_is_the_papers():
     parties = {"parties": ("a", "b"), "label_parties": ("a", "b"), "solver": "dsg"}
-    assert FdsklSettings(**parties).schedule == "sync"
+    assert FdsklSettings(**parties).schedule == "turns"
     assert AvfkamSettings(**parties).schedule == "async"
 
 

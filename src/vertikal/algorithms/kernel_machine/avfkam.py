@@ -5,8 +5,8 @@ the coefficients by pairs of rows; the problem over all pairs for the exact solv
 calibration. A pairwise loss knows no threshold, so part of the rows is held out of the training,
 and on these f is turned into log-odds.
 
-The loop of Algorithm 1 around the update is in `stochastic.asynchronous`; in
-`stochastic.round_robin` it is VFKAM, the synchronous twin, and with one label party TSAM.
+The loop of Algorithm 1 around the update is in `stochastic.asynchronous`; in `stochastic.barrier`
+it is VFKAM, the synchronous twin, and with one label party TSAM.
 Algorithm 2 is `Learner.partial` in `stochastic.learner`, Algorithm 3 (Appendix C) is
 `features.learn_on_features`. Prediction is FDSKL's.
 """

@@ -47,6 +47,7 @@ MOST_BYTES = 2**63 - 1
 MOST_HARMONIC = 16
 """Largest multiple of a phase: its rounding grows as often."""
 
+Schedule = Literal["turns", "barrier", "async"]
 Harmonic = Annotated[int, msgspec.Meta(ge=1, le=MOST_HARMONIC)]
 
 
@@ -58,10 +59,11 @@ class Stochastic(Parameters, frozen=True, kw_only=True, tag_field="name", tag="d
     ``block_size`` directions; 1 and 1 are the papers' rule. ``precondition`` divides a block's
     update by its covariance.
 
-    With several label parties ``schedule`` lets them step in turn ("sync") or without waiting for
-    one another ("async"); "auto" is "sync" for FDSKL and "async" for AVFKAM. Then ``max_staleness``
-    is τ, how many updates of the others may lie between a party's reading of f and its next one,
-    and ``allow_missing`` lets the others finish without a label party that vanishes.
+    With several label parties ``schedule`` lets them step in turn ("turns"), all at once and then
+    wait for the last ("barrier"), or without waiting for one another ("async"); "auto" is "turns"
+    for FDSKL and "async" for AVFKAM. With "async" ``max_staleness`` is τ, how many updates of the
+    others may lie between a party's reading of f and its next one, and ``allow_missing`` lets the
+    others finish without a label party that vanishes.
     """
 
     step_size: Positive | Literal["auto"] = "auto"
@@ -69,7 +71,7 @@ class Stochastic(Parameters, frozen=True, kw_only=True, tag_field="name", tag="d
     batch_size: Count = 64
     block_size: Count = 64
     precondition: bool = False
-    schedule: Literal["auto", "sync", "async"] = "auto"
+    schedule: Literal["auto", "turns", "barrier", "async"] = "auto"
     max_staleness: Count = 256
     allow_missing: bool = False
 
@@ -170,7 +172,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     max_iter: Count = 200
     label_parts: bool = False
 
-    own_schedule: ClassVar[Literal["sync", "async"]] = "sync"
+    own_schedule: ClassVar[Schedule] = "turns"
     """The schedule that "auto" means."""
 
     def __post_init__(self) -> None:
@@ -266,7 +268,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         return self.level == "sealed"
 
     @property
-    def schedule(self) -> Literal["sync", "async"]:
+    def schedule(self) -> Schedule:
         """The schedule of the stochastic solver."""
         given = self.stochastic.schedule
         return self.own_schedule if given == "auto" else given
@@ -281,7 +283,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         if self.hides:
             raise InputError.of(
                 "schedule",
-                f"'sync' with disclosure={self.level!r} (its parties work in step)",
+                f"'turns' or 'barrier' with disclosure={self.level!r} (its parties work in step)",
                 self.schedule,
             )
         if self.label_parts and self.stochastic.allow_missing:
@@ -503,7 +505,7 @@ class AvfkamSettings(FdsklSettings, frozen=True, kw_only=True, tag="avfkam"):
     validation: Annotated[float, msgspec.Meta(ge=0, le=0.5)] = 0.1
     threshold: Annotated[float, msgspec.Meta(gt=0, lt=1)] | Literal["balanced", "f1"] = 0.5
 
-    own_schedule: ClassVar[Literal["sync", "async"]] = "async"
+    own_schedule: ClassVar[Schedule] = "async"
 
     def __post_init__(self) -> None:
         super().__post_init__()

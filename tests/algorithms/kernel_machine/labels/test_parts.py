@@ -158,7 +158,7 @@ def test_steps_are_those_of_rows_that_a_party_can_label(parts, weights):
 def test_pairs_are_of_rows_that_one_party_can_label():
     """AVFKAM Algorithm 1, line 2, against the plain run."""
     even, steps = np.ones(ROWS), 6
-    solver = Stochastic(batch_size=3, block_size=4, step_size=0.3, n_steps=steps, schedule="sync")
+    solver = Stochastic(batch_size=3, block_size=4, step_size=0.3, n_steps=steps, schedule="turns")
     model = make(TWO, AVFKAMClassifier, alpha=0.05, solver=solver, validation=0.0)
     model.fit(X, Y, labelled_by=OVERLAPPING)
     holders = OVERLAPPING.sum(axis=1)

@@ -64,7 +64,7 @@ def test_a_run_in_turns_draws_its_curve_on_the_held_out_rows(label_parties):
     model = AVFKAMClassifier(
         parties=2,
         label_parties=label_parties,
-        solver=Stochastic(schedule="sync", n_steps=200, block_size=16),
+        solver=Stochastic(schedule="turns", n_steps=200, block_size=16),
         n_components=128,
         validation=0.25,
         random_state=0,

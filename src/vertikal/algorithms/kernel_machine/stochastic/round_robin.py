@@ -1,4 +1,4 @@
-"""The synchronous schedule: label parties take their steps in turn, and all wait for each step."""
+"""The schedule in turns: label parties take their steps one by one, and all wait for each step."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ ROWS = Disclosure(
 def run_in_turn(party: Party, learner: Learner, sums: LabelSums, curve: ValidationCurve) -> None:
     """Take all steps of FDSKL Algorithm 1: label parties in turn, a constant step size.
 
-    It is also VFKL Algorithm 1. With pairs of rows it is VFKAM, the synchronous AVFKAM, and with
-    one party TSAM. A step uses a batch of rows and a block of directions, where the papers use one
-    of each.
+    It is also VFKL Algorithm 1, and with pairs of rows and one label party TSAM. A step uses a
+    batch of rows and a block of directions, where the papers use one of each.
     """
     settings = learner.settings
     for label_party, columns in turns(settings):  # line 1: keep doing, each label party in its turn

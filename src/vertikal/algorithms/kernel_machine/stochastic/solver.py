@@ -11,6 +11,7 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
+from vertikal.algorithms.kernel_machine.stochastic.barrier import run_with_barrier
 from vertikal.algorithms.kernel_machine.stochastic.learner import Learner, UpdateRule
 from vertikal.algorithms.kernel_machine.stochastic.round_robin import run_in_turn
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
@@ -33,7 +34,7 @@ def learn_stochastically(
 ) -> tuple[Shard, Array | None]:
     """Take all steps, and return this label party's shard and the final f of ``rows``.
 
-    The label parties take their steps in turn, or none waits for another. ``curve`` follows the run
+    The label parties take their steps by the schedule of the settings. ``curve`` follows the run
     on held-out rows, none by default. Only the first label party gets f (rows, outputs).
     """
     settings = shard.settings
@@ -42,13 +43,14 @@ def learn_stochastically(
     rows = _NO_ROWS if rows is None else rows
     missing: tuple[str, ...] = ()
     if settings.asynchronous:
-        run = AsynchronousRun(party, learner, curve)
-        run.run()
-        f = run.close(rows)
-        missing = run.missing
+        own = AsynchronousRun(party, learner, curve)
+        own.run()
+        f = own.close(rows)
+        missing = own.missing
     else:
         sums = LabelSums(party, settings.label_parties)
-        run_in_turn(party, learner, sums, curve)
+        run = run_with_barrier if settings.schedule == "barrier" else run_in_turn
+        run(party, learner, sums, curve)
         f = None
         if len(rows):
             f = sums.to(party.leader, learner.partial(operator.restricted(rows)))
