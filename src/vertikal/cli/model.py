@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vertikal.cli.drift import drift
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.terminal.output import json_option, print_json, print_table
 from vertikal.cli.terminal.party_option import party_option, store_of
@@ -72,6 +73,7 @@ def show(
         print_json(card(one, evaluation))
         return
     lines = describe(one, evaluation)
+    lines += _drift(store or store_of(party), one.digest)
     lines.append(("files", f"{', '.join(sorted(one.files))}: as they were stored"))
     width = max(12, *(len(title) for title, _ in lines))
     for title, words in lines:
@@ -182,3 +184,17 @@ def _models(party: Path | None, store: Path | None) -> ModelStore:
     from vertikal.node.models.store import ModelStore
 
     return ModelStore((store or store_of(party)) / "models")
+
+
+def _drift(store: Path, digest: str) -> list[tuple[str, str]]:
+    """Say what has changed in the tables since training, when they were last read to be scored."""
+    from vertikal.node.storage.drift_notes import DriftNotes
+
+    return [
+        ("drift", f"{table}, column {one.column}: {one.words} (seen {note.when})")
+        for table, note in DriftNotes(store).read(digest).items()
+        for one in note.found
+    ]
+
+
+model.add_command(drift)

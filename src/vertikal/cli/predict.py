@@ -130,8 +130,8 @@ def ids_of_table(party: Path | None, table: str, model: str, version: int | None
 
     own = OwnTables.of(party_file(party))
     facts = ModelStore(store_of(party) / "models").show(model, version).facts
-    trained_on = facts.get("parties", {}).get(own.me, {}).get("table")
-    scored = own.file.tables_to_score(str(trained_on))
+    trained_on = own.trained_on(facts)
+    scored = own.file.tables_to_score(trained_on)
     if table not in scored:
         raise InputError.of(
             "--table",

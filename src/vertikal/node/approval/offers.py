@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,6 +41,10 @@ class OwnTables:
     @property
     def me(self) -> str:
         return self.file.name
+
+    def trained_on(self, facts: Mapping[str, Any]) -> str:
+        """Return the table of this party that a model with these facts was trained on."""
+        return str(facts.get("parties", {}).get(self.me, {}).get("table"))
 
     def open(self, table: str) -> Source:
         """Open the table of this name."""

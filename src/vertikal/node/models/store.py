@@ -4,6 +4,7 @@
     models/credit/3/shard.json         the shard, arrays left out
     models/credit/3/arrays.npz         its arrays, and invented rows with its answers
     models/credit/3/preparation.json   how the party's columns are prepared, if they are
+    models/credit/3/profile.json       what these columns were like in training, to notice drift
     models/credit/3/training.json      what left the party in training, and where time went
     models/credit/3/evaluation.json    how good it is, at the label party, if it was evaluated
 
@@ -33,6 +34,7 @@ import msgspec
 import numpy as np
 
 from vertikal.algorithms.algorithm import Algorithm, ModelShard
+from vertikal.data.drift.profile import Profile
 from vertikal.data.preparation import Preparation
 from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
@@ -43,16 +45,17 @@ from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
-MANIFEST, SHARD, ARRAYS, PREPARATION, RECORD, EVALUATION = (
+MANIFEST, SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION = (
     "manifest.json",
     "shard.json",
     "arrays.npz",
     "preparation.json",
+    "profile.json",
     "training.json",
     "evaluation.json",
 )
-_OF_THE_RUN = (RECORD, EVALUATION)
-"""Files about the run that trained the shard, which two runs with the same shard do not share."""
+_OF_THE_RUN = (PROFILE, RECORD, EVALUATION)
+"""Files about the run that trained the shard, and about its rows; no part of the model itself."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KNOWN = ("golden rows", "golden answers")
 _STALE = 3600.0
@@ -77,8 +80,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """Digest of the shard as a whole: the same for the same shard, whenever it was stored.
 
-        Training record and evaluation are left out: no two runs take the same time, and the same
-        shard may be measured on other rows.
+        Training record, profile and evaluation are left out: no two runs take the same time, and
+        the same shard may be measured on other rows.
         """
         files = sorted(item for item in self.files.items() if item[0] not in _OF_THE_RUN)
         listed = json.dumps([self.kind, files]).encode()
@@ -93,6 +96,7 @@ class Stored(Generic[S]):
     shard: S
     preparation: Preparation | None = field(repr=False)
     record: TrainingRecord | None = field(repr=False)
+    profile: Profile | None = field(repr=False, default=None)
 
 
 class ModelStore:
@@ -114,6 +118,7 @@ class ModelStore:
         algorithm: Algorithm[Any, S],
         *,
         preparation: Preparation | None = None,
+        profile: Profile | None = None,
         record: TrainingRecord | None = None,
         evaluation: Evaluation | None = None,
         facts: Mapping[str, Any] | None = None,
@@ -126,6 +131,7 @@ class ModelStore:
         files = _files_of(shard, algorithm)
         for title, kept in (
             (PREPARATION, preparation),
+            (PROFILE, profile),
             (RECORD, record),
             (EVALUATION, evaluation),
         ):
@@ -202,6 +208,7 @@ class ModelStore:
             preparation = (
                 from_json(files[PREPARATION], Preparation) if PREPARATION in files else None
             )
+            profile = from_json(files[PROFILE], Profile) if PROFILE in files else None
             record = from_json(files[RECORD], TrainingRecord) if RECORD in files else None
         except (msgspec.ValidationError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{what} is not a {kind.__name__} of this library: {error}") from None
@@ -211,7 +218,7 @@ class ModelStore:
                 f"{what}: its known answers are other ones than when it was stored (off by "
                 f"{off:.1e}); use the installation that stored it, vertikal {manifest.library}"
             )
-        return Stored(manifest, shard, preparation, record)
+        return Stored(manifest, shard, preparation, record, profile)
 
     def details(
         self, name: str, version: int | None = None
@@ -229,6 +236,17 @@ class ModelStore:
         except msgspec.DecodeError as error:
             raise InputError(f"{what} is not one of this library: {error}") from None
         return manifest, record, found
+
+    def profile(self, name: str, version: int | None = None) -> tuple[Manifest, Profile | None]:
+        """Read what the columns were like in training; None of a model stored without it."""
+        manifest = self.show(name, version)
+        what = f"model {name!r}, version {manifest.version}"
+        files = self._read(manifest, what)
+        try:
+            found = from_json(files[PROFILE], Profile) if PROFILE in files else None
+        except msgspec.DecodeError as error:
+            raise InputError(f"{what} is not one of this library: {error}") from None
+        return manifest, found
 
     def versions(self, damaged: list[str] | None = None) -> list[Manifest]:
         """List every version of every model, by name and number.
@@ -336,7 +354,7 @@ class ModelStore:
         folder = self._folder / manifest.name / str(manifest.version)
         files = {}
         for title, digest in manifest.files.items():
-            if title not in (SHARD, ARRAYS, PREPARATION, RECORD, EVALUATION):
+            if title not in (SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION):
                 raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
             try:
                 files[title] = (folder / title).read_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,11 @@ import numpy as np
 
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.cells import TEXT, kind_of, numbers, texts
+from vertikal.data.drift.profile import Profile
 from vertikal.data.file_formats import arrow
 from vertikal.data.ids import normalise, write_ids
 from vertikal.data.preparation import Preparation
-from vertikal.data.sources import Source
+from vertikal.data.sources import Source, open_source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
@@ -28,6 +29,7 @@ from vertikal.node.approval.policy import offered
 from vertikal.node.config.party_file import Offer
 from vertikal.node.models.job_models import JobModels
 from vertikal.node.models.store import Manifest
+from vertikal.node.predictions.drift_watch import DriftWatch
 from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.storage.party_home import PartyHome
 
@@ -50,6 +52,7 @@ class Model:
     manifest: Manifest
     shard: Any
     preparation: Preparation
+    profile: Profile | None = None
 
     @property
     def digest(self) -> str:
@@ -75,6 +78,8 @@ class Rows:
     source: Source
     """The rows of all of the tables, one table after the other."""
     places: dict[bytes, int]
+    tables: tuple[Source, ...] = ()
+    """The tables by themselves, in the same order."""
 
     def known(self, ids: tuple[str, ...]) -> Any:
         """Mark the ids that are there, with all cells that the model needs: (ids,) bool."""
@@ -108,9 +113,12 @@ class _CachedModel:
 class ModelCache:
     """The models and tables that one party predicts with."""
 
-    def __init__(self, home: PartyHome, models: JobModels) -> None:
+    def __init__(
+        self, home: PartyHome, models: JobModels, say: Callable[[str], None] = lambda text: None
+    ) -> None:
         self._home = home
         self._models = models
+        self._drift = DriftWatch(home, say)
         self._locks = KeyedLock(PATIENCE)
         self._lock = threading.Lock()
         self._cached: dict[str, _CachedModel] = {}
@@ -138,7 +146,8 @@ class ModelCache:
         proposal = model.record.proposal
         offered(self._home.file, proposal)  # refuses a table that is not offered any more
         trained_on = str(proposal.job.parties[self._home.me].table)
-        offers = tuple(self._home.file.tables_to_score(trained_on).values())
+        tables = self._home.file.tables_to_score(trained_on)
+        offers = tuple(tables.values())
         complete = model.preparation.missing == "refuse"
         part = _TablePart(offers, model.preparation.names, complete)
         with self._lock:
@@ -150,6 +159,9 @@ class ModelCache:
                 known = _read_unchanged(self._home, part)
                 with self._lock:
                     self._rows[part] = known
+            if model.profile is not None:
+                named = dict(zip(tables, known.tables, strict=True))
+                self._drift.look(model.manifest, model.profile, named, known.stamp)
             return known
 
     def tidy(self) -> None:
@@ -171,7 +183,7 @@ class ModelCache:
         stored = self._models.load(manifest.name, algorithm, manifest.version)
         if stored.preparation is None:
             raise InputError(f"model {manifest.name!r} has no preparation of its columns")
-        return Model(record, manifest, stored.shard, stored.preparation)
+        return Model(record, manifest, stored.shard, stored.preparation, stored.profile)
 
 
 def _stamps(home: PartyHome, offers: tuple[Offer, ...]) -> tuple[tuple[int, ...], ...]:
@@ -212,7 +224,12 @@ def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
             yield from content.select(list(columns)).to_batches()
 
     source = Source(home.me, tables[-1].title, None, part.columns, batches)
-    return Rows(tuple(table.stamp for table in tables), source, places)
+    return Rows(
+        tuple(table.stamp for table in tables),
+        source,
+        places,
+        tuple(open_source(home.me, content) for content in contents),
+    )
 
 
 @dataclass(frozen=True)

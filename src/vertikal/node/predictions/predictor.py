@@ -33,7 +33,7 @@ class Predictor:
         self._gossip = gossip
         self._say = say
         self._models = JobModels(home)
-        self._sessions = SessionPool(home, links, self._models, self._open_session)
+        self._sessions = SessionPool(home, links, self._models, self._open_session, say)
 
     def predict(
         self, name: str, ids: tuple[str, ...], degraded: bool | None, version: int | None

@@ -43,12 +43,13 @@ class SessionPool:
         links: StandingLinks,
         models: JobModels,
         open_session: Callable[[JobRecord, str], None],
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._home = home
         self._links = links
         self._open_session = open_session
         """Asks the other parties of a job to take part in the session of this name."""
-        self._cache = ModelCache(home, models)
+        self._cache = ModelCache(home, models, say)
         self._limit = DailyLimit(home.store / "predictions", home.policy.predictions_per_day)
         self._questions = QuestionCount(home.store / "questions", home.policy.most_questions)
         # Requests with one model wait for one another, and for no other model's.

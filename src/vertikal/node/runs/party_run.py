@@ -27,6 +27,7 @@ import numpy.typing as npt
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.compute.threads import one_blas_thread
+from vertikal.data.drift.profile import Profile, learn_profile
 from vertikal.data.ids import Ids, normalise
 from vertikal.data.labels import LabelledRows, read_labels
 from vertikal.data.preparation import Preparation, learn_preparation
@@ -121,6 +122,8 @@ class Columns:
     """Rows that are predicted after training to measure the model."""
     split: str = ""
     """Digest of the choice of these rows, which all parties must share."""
+    profile: Profile | None = None
+    """The columns as they are in the rows of training, for this party's owner."""
 
     @property
     def rows(self) -> int:
@@ -349,6 +352,7 @@ def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
     settings = job.algorithm_settings()
     if algorithm_named(job.algorithm).exposure(settings).private:
         _check_private(place.me, used.columns, prepared.table)
+    profile = learn_profile(used.source, preparation, trained)
     found = _labels(place, used.source, rows)
     if rows is None and job.evaluation is not None and place.me == job.leader:
         # A column that no rows can be held out by is found before anything is sent.
@@ -362,9 +366,13 @@ def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
         table = preparation.apply(used.source, rows.held_out).table
         held_out = HeldOut(table, None if found is None else _labels_of(found, len(rows.trained)))
     if found is None:
-        return Columns(prepared.table, None, preparation, test=test, held_out=held_out)
+        return Columns(
+            prepared.table, None, preparation, test=test, held_out=held_out, profile=profile
+        )
     labels = _labels_of(found, 0, prepared.table.rows)
-    return Columns(prepared.table, labels, preparation, found.classes, test, held_out)
+    return Columns(
+        prepared.table, labels, preparation, found.classes, test, held_out, profile=profile
+    )
 
 
 def _columns_of_dealer(place: Workplace, rows: RunRows | None) -> Columns:
@@ -476,6 +484,7 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation
         shard,
         algorithm,
         preparation=columns.preparation,
+        profile=columns.profile,
         record=TrainingRecord.of(place.me, run.steps),
         evaluation=evaluation,
         facts=facts,

@@ -1,0 +1,60 @@
+"""The watch for drift: tables that are read for predictions, against what they were in training.
+
+What it finds goes to the owner: a line of the service, a line of the audit log, and a note in the
+store that `vertikal model show` tells. Nobody else hears of it, also not by an error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vertikal.data.drift.comparison import compare
+from vertikal.data.drift.profile import Profile
+from vertikal.data.sources import Source
+from vertikal.node.models.store import Manifest
+from vertikal.node.storage.drift_notes import DriftNotes
+from vertikal.node.storage.party_home import PartyHome
+
+
+class DriftWatch:
+    """Looks at each state of each table once for each model."""
+
+    def __init__(self, home: PartyHome, say: Callable[[str], None]) -> None:
+        self._home = home
+        self._say = say
+        self._notes = DriftNotes(home.store)
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, str], Any] = {}
+
+    def look(
+        self,
+        manifest: Manifest,
+        profile: Profile,
+        tables: Mapping[str, Source],
+        stamps: tuple[Any, ...],
+    ) -> None:
+        """Compare tables, as they were read at these stamps, with the profile of a model."""
+        with self._lock:
+            for (name, source), stamp in zip(tables.items(), stamps, strict=True):
+                if self._seen.get((manifest.digest, name)) != stamp:
+                    self._seen[manifest.digest, name] = stamp
+                    try:
+                        self._compare(manifest, profile, name, source)
+                    except Exception as error:
+                        # A warning that fails must not fail the predictions.
+                        self._home.mind_room(error)
+                        self._say(f"drift of table {name}: {type(error).__name__}: {error}")
+
+    def _compare(self, manifest: Manifest, profile: Profile, name: str, source: Source) -> None:
+        first = [one.name for one in profile.columns[:1]]
+        rows = sum(batch.num_rows for batch in source.blocks(first))
+        if not rows:
+            return
+        found = compare(profile, source)
+        self._notes.write(manifest.digest, name, rows, found)
+        for one in found:
+            text = f"model {manifest.name}, table {name}, column {one.column}: {one.words}"
+            self._say(f"drift: {text}")
+            self._home.note_once("drift", text)
