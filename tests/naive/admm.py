@@ -1,11 +1,11 @@
-"""ADMM sharing in one process on plain matrices: (6) to (8) written out, no trick, no secret.
+"""ADMM sharing in one process on plain matrices: (6) to (8), and (16), written out, no trick.
 
 The x-step solves the normal equations of (6) as printed; the z-step minimises (7) number by number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +31,18 @@ def admm(
     rho: float,
     averaging: bool,
     rounds: int,
+    noise: Callable[[str, int], np.ndarray] = lambda name, number: np.zeros(1),
 ) -> Iterator[Iterate]:
-    """x, z and y after each round, for R = ‖x‖²/2 over the penalised coordinates."""
+    """x, z and y after each round, for R = ‖x‖²/2 over the penalised coordinates.
+
+    ``noise(m, t)`` is ξ_m of round t in (16), which everybody else sees in x̃_m = x_m + ξ_m.
+    """
     names, rows = list(matrices), len(targets)
     x = {m: np.zeros(matrices[m].shape[1]) for m in names}
+    seen = x  # x̃
     z, y = np.zeros(rows), np.zeros(rows)
-    for _ in range(rounds):
-        parts = {m: matrices[m] @ x[m] for m in names}
+    for number in range(rounds):
+        parts = {m: matrices[m] @ seen[m] for m in names}
         total = sum(parts.values())
         new = {}
         for m in names:
@@ -51,7 +56,8 @@ def admm(
                 goal = z - (total - parts[m])
             new[m] = np.linalg.solve(ridge + strength * D.T @ D, D.T @ (strength * goal - y))
         x = new
-        total = sum(matrices[m] @ x[m] for m in names)
+        seen = {m: x[m] + noise(m, number) for m in names}
+        total = sum(matrices[m] @ seen[m] for m in names)
         z = np.array([best_z(loss, total[i], y[i], targets[i], rho) for i in range(rows)])
         y = y + rho * (total - z)
         yield Iterate(dict(x), z, y)

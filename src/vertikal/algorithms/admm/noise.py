@@ -152,7 +152,7 @@ class Release:
         )
 
     def _published(self, deviation: float, outputs: int) -> Array:
-        """ADMM eq. (16): D_m·ξ, ξ ~ N(0, σ²(D_mᵀD_m)⁻¹), as published.
+        """Draw D_m·ξ of equation (16), ξ ~ N(0, σ²(D_mᵀD_m)⁻¹), as published.
 
         D_m·ξ lies in the span of D_m's columns, so its reader can tell data sets with different
         spans apart with certainty: no (ε, δ) follows, whatever σ.

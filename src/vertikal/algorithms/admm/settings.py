@@ -19,6 +19,8 @@ from vertikal.parameters import Count, Parameters, Positive, Share
 Array = npt.NDArray[Any]
 
 _ROUNDS = 200
+_PUBLISHED_ROUNDS = 20
+"""Rounds of the published mechanism: the paper has fewer than that in mind."""
 _RELEASES = 1
 """Noise grows with the root of their number; rows held back prefer one to two in 19 of 24 cases of
 `benchmarks/papers/admm/epsilon.py`."""
@@ -29,8 +31,9 @@ class Privacy(Parameters, frozen=True, kw_only=True):
 
     ``bound`` is Assumption 2's b₁: the radius of the ball of x_m and the bound of its targets.
     ``mechanism`` is "row", which protects any one row of a party's columns, or "paper", which
-    reproduces Lemma 1, Theorem 3, Corollary 1 and equation (16) and protects nothing. Labels and
-    weights are not covered: every party learns them.
+    reproduces Lemma 1, Theorem 3, Corollary 1 and equation (16) as printed, ``bound`` only in the
+    size of the noise, and protects nothing. Labels and weights are not covered: every party learns
+    them.
     """
 
     epsilon: Positive
@@ -99,10 +102,19 @@ class AdmmSettings(JobSettings, frozen=True, kw_only=True):
 
     @property
     def most_rounds(self) -> int:
-        """``max_iter``; automatic is 200, and with privacy one release."""
+        """``max_iter``; automatic is 200, with privacy one release, and as published 20."""
         if isinstance(self.max_iter, int):
             return self.max_iter
-        return _ROUNDS if self.privacy is None else _RELEASES
+        if self.privacy is None:
+            return _ROUNDS
+        return _RELEASES if self.privacy.mechanism == "row" else _PUBLISHED_ROUNDS
+
+    @property
+    def step_bound(self) -> float | None:
+        """The bound of targets and of x_m in each x-step; None without, and as published."""
+        if self.privacy is None or self.privacy.mechanism == "paper":
+            return None
+        return self.privacy.bound
 
     @property
     def proximity(self) -> int:

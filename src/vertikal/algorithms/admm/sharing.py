@@ -151,12 +151,14 @@ def _rounds(
 ) -> tuple[Array, CentralNode | None, int]:
     """Run the two loops of ADMM Algorithm 1 as one, lines 1 to 12.
 
-    The x-step is ADMM eq. (6). With noise it is ADMM eq. (16): ``own`` is then the perturbed
-    contribution, which everybody may know, so that targets depend on earlier releases only.
+    The x-step is ADMM eq. (6). With noise ``own`` is the perturbed contribution 𝒟_m x̃_m, which
+    everybody may know, so that targets depend on earlier releases only. With the published
+    mechanism that is ADMM eq. (16) as printed, from x = y = z = 0. Otherwise targets are cut to the
+    bound, x is within the ball, and the first and last steps, which release nothing, come on top.
     """
     regulariser = Regulariser(terms.penalty, settings.l1_ratio)
     curvature = settings.proximity * terms.rho
-    bound = settings.privacy.bound if settings.privacy else None
+    bound = settings.step_bound
     solver = (
         least_squares(design, regulariser, curvature)
         if bound is None
@@ -171,7 +173,7 @@ def _rounds(
     centre = CentralNode(labels, settings, terms.rho) if party.leads and labels else None
 
     def private_step(own: Array, shared: Array, x: Array) -> Array:
-        """Take the x-step of (16): on targets within the bound, over the ball."""
+        """Take the x-step on targets within the bound, over the ball."""
         return solver.solve(np.clip(own - shared / curvature, -reach, reach), x)
 
     reach = bound or 0.0
@@ -182,7 +184,10 @@ def _rounds(
     round_ = 0
     for round_ in range(1, settings.most_rounds + 1):  # lines 2 and 8
         part = np.zeros(2)
-        if bound is None:
+        if noise is not None and bound is None:
+            # (16): Σ_{k≠m} 𝒟_k x̃_k is the total without the own perturbed contribution.
+            x = solver.solve(own - shared / curvature, x)
+        elif bound is None:
             pull = design.adjoint(shared)
             part[1] = np.square(x - regulariser.prox(x - pull, design.penalised)).sum()
             x = solver.follow(x, own, shared, pull)  # lines 4 and 5, by (6)
