@@ -103,6 +103,8 @@ class PartyRun:
     reporter: ProgressReporter
     prepared: CorrelationFile | None = None
     """Correlation that a dealer without columns has computed ahead of this run."""
+    version: str = __version__
+    """Release or protocol of the run, which must be the same at all parties."""
     steps: list[Party] = field(default_factory=list)
     """The party in each step of the run so far: their ledgers say what left it."""
 
@@ -543,7 +545,7 @@ def _party(
         secret=place.secret,
         job=f"{place.run}/{step}",
         settings_digest="" if step == "align" else digest(job.algorithm_settings()) + split,
-        version=__version__,
+        version=run.version,
         masking=job.masking,
         shape=job.shape,
         observer=run.reporter,
