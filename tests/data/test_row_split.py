@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from vertikal.data.row_split import (
+    cut_groups,
+    cut_rows,
     hold_out,
     hold_out_groups,
     hold_out_last,
@@ -96,3 +98,24 @@ def test_groups_are_whatever_can_be_told_apart():
         read_groups(table, "number", np.arange(4))
     with pytest.raises(InputError, match="by one of the columns"):
         read_groups(table, "street", np.arange(4))
+
+
+def test_rows_are_cut_into_parts_with_the_same_share_of_each_kind():
+    kinds = np.repeat([0, 1, 2], [50, 21, 4])
+    parts = cut_rows(kinds, 4, draw())
+    for kind in range(3):
+        counts = np.bincount(parts[kinds == kind], minlength=4)
+        assert np.ptp(counts) <= 1
+    assert (parts == cut_rows(kinds, 4, draw())).all()
+    assert (parts != cut_rows(kinds, 4, np.random.default_rng(5))).any()
+    with pytest.raises(InputError, match="folds must be at most 3"):
+        cut_rows(np.zeros(3), 4, draw())
+
+
+def test_groups_are_cut_whole_into_parts_of_about_one_size():
+    groups = np.repeat(np.arange(8), [30, 5, 5, 5, 5, 5, 5, 30])
+    parts = cut_groups(groups, 3, draw())
+    assert all(len(set(parts[groups == group])) == 1 for group in range(8))
+    assert sorted(np.bincount(parts)) == [30, 30, 30]
+    with pytest.raises(InputError, match="folds must be at most 2"):
+        cut_groups(np.array([1, 1, 2]), 3, draw())

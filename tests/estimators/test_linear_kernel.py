@@ -34,7 +34,7 @@ def people():
 )
 def test_it_predicts_as_a_linear_model_of_all_columns_does(people, level, loss, likeness):
     X, y = people
-    model = linear(disclosure=level, loss=loss).fit(X[TRAIN], y[TRAIN])
+    model = linear(disclosure=level, loss=loss, tol=0.03).fit(X[TRAIN], y[TRAIN])
     f = model.decision_function(X[TEST])
     twin = LogisticRegression(C=10).fit(X[TRAIN], y[TRAIN]).decision_function(X[TEST])
     assert np.corrcoef(f, twin)[0, 1] > likeness

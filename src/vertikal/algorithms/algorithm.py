@@ -8,7 +8,7 @@ them knows the algorithms by name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -118,6 +118,22 @@ class Cost:
     """Bytes that each party holds."""
     multiplications: float
     """Multiplications of the busiest party, for an estimate of its time."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One of several fits on the same table: its settings, and the rows that it is trained on."""
+
+    settings: Any
+    trained: npt.NDArray[np.bool_]  # (rows,)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Shard of one fit, and at the leader f (rows, outputs) of the rows it was not trained on."""
+
+    shard: Any
+    held_out: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -235,6 +251,30 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     def labels_in_parts(self, settings: SettingsT) -> bool:
         """Return True if each label party may label some of the rows; by default it labels all."""
         return False
+
+    def shares_features(self, first: SettingsT, second: SettingsT) -> bool:
+        """Return True if fits with these settings need one pass over the rows for both.
+
+        `fit_several` then fits both, also on different rows, and tells predictions of the rows that
+        a fit was not trained on without another message. By default each fit is a run of its own.
+        """
+        return False
+
+    def fit_several(self, party: Party, fits: Sequence[Fit]) -> list[Fitted]:
+        """Fit several times on the features of all rows, which are made once."""
+        raise InputError.of("algorithm", "one whose fits can share features", self.name)
+
+    def smaller(self, settings: SettingsT, share: float) -> SettingsT:
+        """Return settings for a try on a share of the directions; as they are if it has none."""
+        return settings
+
+    def linear(self, settings: SettingsT) -> tuple[Algorithm[Any, Any], Any] | None:
+        """Return a linear learner on all columns to compare with, and its settings.
+
+        It shows no more of a row than the same level allows. None if there is no such learner, or
+        if this one is linear itself.
+        """
+        return None
 
     def can_spare_label_parties(self, settings: SettingsT) -> bool:
         """Return True if the others may finish without a label party that vanishes.

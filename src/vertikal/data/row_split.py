@@ -58,6 +58,37 @@ def hold_out_groups(groups: Array, share: float, generator: np.random.Generator)
     return np.asarray(held[places.reshape(-1)])
 
 
+def cut_rows(kinds: Array, parts: int, generator: np.random.Generator) -> Array:
+    """Cut rows into parts at random, each kind of them spread evenly: (rows,) from 0 on.
+
+    ``kinds`` (rows,) numbers the kind of each row, such as its class.
+    """
+    order = np.lexsort((generator.random(len(kinds)), kinds))
+    found = np.empty(len(kinds), np.int64)
+    found[order] = (np.arange(len(kinds)) + generator.integers(parts)) % parts
+    return _every_part(found, parts)
+
+
+def cut_groups(groups: Array, parts: int, generator: np.random.Generator) -> Array:
+    """Cut rows into parts of about the same size, whole groups each: (rows,) from 0 on."""
+    names, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    order = generator.permutation(len(names))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    loads, found = np.zeros(parts), np.zeros(len(names), np.int64)
+    for group in order:
+        found[group] = part = int(loads.argmin())
+        loads[part] += sizes[group]
+    return _every_part(found[places.reshape(-1)], parts)
+
+
+def _every_part(found: Array, parts: int) -> Array:
+    """Refuse a cut that leaves a part empty."""
+    there = len(np.unique(found))
+    if there < parts:
+        raise InputError.of("folds", f"at most {there}, the rows or groups that there are", parts)
+    return found
+
+
 def hold_out_last(times: Array, share: float) -> Array:
     """Hold out the last rows by ``times`` (rows,), with about this share of the rows."""
     known, sizes = np.unique(times, return_counts=True)

@@ -30,7 +30,6 @@ from vertikal.estimators.base import FederatedEstimator
 from vertikal.estimators.columns import with_dealer
 from vertikal.estimators.simulation import Outcome
 from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
-from vertikal.kernels.spectral import kernel_named
 from vertikal.parameters import read_field
 from vertikal.party.party import Labels, digest
 
@@ -139,10 +138,6 @@ class FederatedKernelEstimator(FederatedEstimator):
             return
         if settings.hides:
             raise InputError.of("masking", f"'pads' with disclosure={settings.level!r}", "trees")
-        if kernel_named(settings.kernel).odd:
-            raise InputError.of(
-                "masking", "'pads' with kernel='linear', which has no offsets to mask by", "trees"
-            )
         if len(settings.label_parties) == 2:
             raise InputError.of(
                 "masking", "'pads' for two label parties (one tree is all there is)", "trees"

@@ -61,6 +61,11 @@ class Labels:
     weights: Array  # (rows,)
     known: Array | None = None  # (rows,) bool, the rows that it can label; None: all
 
+    def some(self, rows: Array) -> Labels:
+        """Return the labels of some of the rows."""
+        known = None if self.known is None else self.known[rows]
+        return Labels(self.targets[rows], self.weights[rows], known)
+
 
 class Party:
     """One party in one run of one job.
@@ -100,6 +105,7 @@ class Party:
         self.table = table
         self.encoding: Encoding | None = None
         self.labels = labels
+        self.masking = masking
         self.label_parties = label_parties
         self.checkpoints = checkpoints
         self.save_shard = save_shard

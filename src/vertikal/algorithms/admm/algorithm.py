@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -78,6 +79,11 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
         sent[settings.label_parties[0]] = each * (len(settings.parties) - 1)
         memory = {name: rows * width * 8 for name in settings.parties}
         return Cost(sent, 2 * rounds, memory, float(rows) * width * (2 * rounds + width))
+
+    def linear(self, settings: AdmmSettings) -> tuple[Algorithm[Any, Any], Any] | None:
+        if settings.kernel is None:
+            return None
+        return self, msgspec.structs.replace(settings, kernel=None)
 
     def known_answers(self, shard: AdmmShard, rows: Array) -> Array:
         """Compute the party's contribution to the prediction."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -9,7 +10,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
+from vertikal.algorithms.algorithm import (
+    Algorithm,
+    Cost,
+    Dealer,
+    Exposure,
+    Fit,
+    Fitted,
+    OpenedValues,
+)
 from vertikal.algorithms.kernel_machine import avfkam, fdskl
 from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
 from vertikal.algorithms.kernel_machine.directions import draw_directions
@@ -27,8 +36,10 @@ from vertikal.algorithms.kernel_machine.sealed_residuals import (
 from vertikal.algorithms.kernel_machine.settings import (
     AvfkamSettings,
     FdsklSettings,
+    Fourier,
     Landmarks,
     Stochastic,
+    Values,
 )
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import STEPS
@@ -43,6 +54,7 @@ from vertikal.algorithms.kernel_machine.values import (
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import PAIRS
+from vertikal.kernels.spectral import kernel_named
 from vertikal.losses.pointwise import LOSSES
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
@@ -59,6 +71,24 @@ _EXACT_PASSES = 40
 """Passes over the rows that an estimate of cost counts for the exact solver."""
 _STEPS = 32
 """Steps that it counts for the stochastic solver where the settings leave them open."""
+_OF_A_FIT = ("alpha", "loss", "tol", "max_iter", "validation", "threshold")
+"""Settings that do not change the features."""
+_FEWEST_DIRECTIONS = 64
+"""Directions of a try of a search at least, if the settings have as many."""
+LINEAR_DIRECTIONS = 256
+"""Directions of a linear machine to compare with at most: enough for as many columns."""
+
+
+def _narrowed(settings: SettingsT, width: int) -> SettingsT:
+    """Return settings of fewer directions, of which hidden ones open fewer values."""
+    width = max(width, len(settings.label_parties))
+    narrow = msgspec.structs.replace(settings, n_components=width)
+    if isinstance(settings.disclosure, Values) and settings.disclosure.max_passes is not None:
+        most = max(1, min(narrow.widths().values()) // 4)
+        fewer = min(settings.disclosure.max_passes, most)
+        level = msgspec.structs.replace(settings.disclosure, max_passes=fewer)
+        narrow = msgspec.structs.replace(narrow, disclosure=level)
+    return narrow
 
 
 def _opened(settings: FdsklSettings) -> tuple[OpenedValues, ...]:
@@ -133,6 +163,48 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             disclosure="open",
             label_parts=False,
         )
+
+    def shares_features(self, first: SettingsT, second: SettingsT) -> bool:
+        """Return True if both have the same open features, all kept, and the exact solver.
+
+        Label parties must all hold all labels, since a fit takes those of its rows. Hidden features
+        are not shared: each further fit would open values of the same features.
+        """
+        like = msgspec.structs.replace(
+            second, **{name: getattr(first, name) for name in _OF_A_FIT if hasattr(first, name)}
+        )
+        return (
+            not first.hides
+            and first.solver == "exact"
+            and first.cache_size is None
+            and not first.label_parts
+            and (like == first)
+        )
+
+    def smaller(self, settings: SettingsT, share: float) -> SettingsT:
+        wanted = max(_FEWEST_DIRECTIONS, round(share * settings.n_components))
+        return _narrowed(settings, min(settings.n_components, wanted))
+
+    def linear(self, settings: SettingsT) -> tuple[Algorithm[Any, Any], Any] | None:
+        if kernel_named(settings.kernel).odd:
+            return None
+        bits = settings.feature_map.bits if isinstance(settings.feature_map, Fourier) else 8
+        straight = msgspec.structs.replace(
+            settings,
+            kernel="linear",
+            bandwidth="mean",
+            scale="standard",
+            feature_map=Fourier(bits=bits),
+        )
+        return self, _narrowed(straight, min(settings.n_components, LINEAR_DIRECTIONS))
+
+    def facts_for_owner(self, shard: Shard) -> dict[str, Any]:
+        """Say the bandwidth, and at a label party the penalty and how the solver went."""
+        facts: dict[str, Any] = {"bandwidth": shard.bandwidth}
+        if shard.coefficients is not None:
+            training = shard.training
+            facts |= {"penalty": training.penalty, "iterations": training.iterations}
+        return facts
 
     def prediction_shows(self, settings: SettingsT) -> str:
         if settings.hides:
@@ -265,6 +337,9 @@ class Fdskl(KernelMachine[FdsklSettings]):
     ) -> Shard:
         return fdskl.train(party, settings)
 
+    def fit_several(self, party: Party, fits: Sequence[Fit]) -> list[Fitted]:
+        return fdskl.train_several(party, fits)
+
     def predicts_log_odds(self, settings: FdsklSettings) -> bool:
         return settings.loss == "logistic" and not settings.regression
 
@@ -288,6 +363,9 @@ class Avfkam(KernelMachine[AvfkamSettings]):
         job: str = "",
     ) -> Shard:
         return avfkam.train(party, settings)
+
+    def fit_several(self, party: Party, fits: Sequence[Fit]) -> list[Fitted]:
+        return avfkam.train_several(party, fits)
 
     def predicts_log_odds(self, settings: AvfkamSettings) -> bool:
         # f is calibrated on rows held out, of which sealed training never sees a prediction.

@@ -13,12 +13,15 @@ Algorithm 2 is `Learner.partial` in `stochastic.learner`, Algorithm 3 (Appendix 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms.algorithm import Fit, Fitted
 from vertikal.algorithms.kernel_machine.fdskl import (
     predict,
     solve_exactly,
@@ -26,8 +29,10 @@ from vertikal.algorithms.kernel_machine.fdskl import (
     training_of,
 )
 from vertikal.algorithms.kernel_machine.features import (
+    Learn,
     begin_shard,
     learn_on_features,
+    learn_several_on_features,
     own_encoding,
 )
 from vertikal.algorithms.kernel_machine.labels.parts import LabelParts, share_labels
@@ -52,7 +57,7 @@ from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.objective import Objective
 from vertikal.solvers.pair_objective import PairObjective
 
-__all__ = ["predict", "train"]
+__all__ = ["predict", "train", "train_several"]
 
 Array = npt.NDArray[Any]
 
@@ -69,11 +74,21 @@ def train(party: Party, settings: AvfkamSettings) -> Shard:
 def _train(party: Party, settings: AvfkamSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
-    shared: LabelParts | None = None
-    if party.labels is not None:
-        check_classes(party.name, party.labels)
-        with party.clock.stage("labels"):
-            shared = share_labels(party, party.labels, parts=settings.label_parts)
+    shared = _shared_labels(party, settings)
+    return learn_on_features(party, settings, _learner(party, shared, settings))
+
+
+def _shared_labels(party: Party, settings: AvfkamSettings) -> LabelParts | None:
+    """Compare labels with the other label parties; None at a party without labels."""
+    if party.labels is None:
+        return None
+    check_classes(party.name, party.labels)
+    with party.clock.stage("labels"):
+        return share_labels(party, party.labels, parts=settings.label_parts)
+
+
+def _learner(party: Party, shared: LabelParts | None, settings: AvfkamSettings) -> Learn:
+    """Return what learns on features by these settings."""
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
         parts = shared or LabelParts(labels)
@@ -83,7 +98,14 @@ def _train(party: Party, settings: AvfkamSettings) -> Shard:
         by = _train_exact if settings.solver == "exact" else _train_stochastically
         return by(party, shard, settings, operator, parts.labels, kept)
 
-    return learn_on_features(party, settings, learn)
+    return learn
+
+
+def train_several(party: Party, fits: Sequence[Fit]) -> list[Fitted]:
+    """Train several times on the same features, which all of the fits' settings describe alike."""
+    with party.encoded(own_encoding(party, fits[0].settings)):
+        _shared_labels(party, fits[0].settings)
+        return learn_several_on_features(party, fits, partial(_learner, party, None))
 
 
 def _train_sealed(party: Party, settings: AvfkamSettings) -> Shard:

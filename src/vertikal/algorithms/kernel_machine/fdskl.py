@@ -14,17 +14,20 @@ Coefficients are those of features φ/√D, whose inner products approximate the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.algorithm import JobSettings
+from vertikal.algorithms.algorithm import Fit, Fitted, JobSettings
 from vertikal.algorithms.kernel_machine.features import (
+    Learn,
     begin_shard,
     learn_on_features,
+    learn_several_on_features,
     own_encoding,
 )
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
@@ -65,17 +68,34 @@ def train(party: Party, settings: FdsklSettings) -> Shard:
 def _train(party: Party, settings: FdsklSettings) -> Shard:
     if settings.seals:
         return _train_sealed(party, settings)
-    parts: LabelParts | None = None
-    if party.labels is not None:
-        with party.clock.stage("labels"):
-            parts = share_labels(party, party.labels, parts=settings.label_parts)
+    parts = _shared_labels(party, settings)
+    return learn_on_features(party, settings, _learner(party, parts, settings))
+
+
+def _shared_labels(party: Party, settings: FdsklSettings) -> LabelParts | None:
+    """Compare labels with the other label parties; None at a party without labels."""
+    if party.labels is None:
+        return None
+    with party.clock.stage("labels"):
+        return share_labels(party, party.labels, parts=settings.label_parts)
+
+
+def _learner(party: Party, parts: LabelParts | None, settings: FdsklSettings) -> Learn:
+    """Return what learns on features by these settings."""
 
     def learn(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
         shard, shared = _standardised(shard, parts or LabelParts(labels))
         by = _train_exact if settings.solver == "exact" else _train_stochastically
         return by(party, shard, operator, shared)
 
-    return learn_on_features(party, settings, learn)
+    return learn
+
+
+def train_several(party: Party, fits: Sequence[Fit]) -> list[Fitted]:
+    """Train several times on the same features, which all of the fits' settings describe alike."""
+    with party.encoded(own_encoding(party, fits[0].settings)):
+        _shared_labels(party, fits[0].settings)
+        return learn_several_on_features(party, fits, partial(_learner, party, None))
 
 
 def _train_sealed(party: Party, settings: FdsklSettings) -> Shard:
@@ -99,8 +119,8 @@ def predict(party: Party, shard: Shard) -> Array | None:
     sums = LabelSums(party, group)
     with party.encoded(shard.encoding), party.clock.stage("predict", rows):
         ours = PREDICTIONS[shard.settings.level]
-        for where, partial in ours(party, shard):
-            total = sums.to(group[0], partial)
+        for where, part in ours(party, shard):
+            total = sums.to(group[0], part)
             if total is not None:
                 predictions[where] = total * shard.unit + shard.constant
     return predictions if party.name == group[0] and shard.learned else None

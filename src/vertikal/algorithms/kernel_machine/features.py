@@ -6,14 +6,17 @@ is AVFKAM's Appendix C, and calls FDSKL's Algorithm 3 for all rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from scipy import sparse
 
+from vertikal.algorithms.algorithm import Fit, Fitted
 from vertikal.algorithms.kernel_machine.bandwidth import agree_on_bandwidth
+from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
@@ -27,6 +30,7 @@ from vertikal.solvers.feature_operator import FeatureOperator
 from vertikal.solvers.whitened_operator import WhitenedOperator
 
 Learn = Callable[[Shard, FeatureOperator, Labels], Shard]
+Result = TypeVar("Result")
 
 
 def own_encoding(party: Party, settings: FdsklSettings) -> Encoding | None:
@@ -64,8 +68,74 @@ def begin_shard(party: Party, settings: FdsklSettings) -> Shard:
 def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Shard:
     """Make the features of all rows by AVFKAM Algorithm 3, then learn on them; return the shard.
 
-    ``learn`` runs at the label parties. Meanwhile the others serve passes, if features are hidden
-    or a label party's cache does not hold all rows.
+    ``learn`` runs at the label parties.
+    """
+
+    def work(shard: Shard, operator: FeatureOperator, labels: Labels) -> Shard:
+        return _spread(learn(shard, operator, labels), operator)
+
+    shard, learned = _on_features(party, settings, work)
+    return shard if learned is None else learned
+
+
+def learn_several_on_features(
+    party: Party, fits: Sequence[Fit], learner: Callable[[Any], Learn]
+) -> list[Fitted]:
+    """Make the features of all rows once, by the first settings, and learn on some rows each time.
+
+    ``learner`` makes what learns by the settings of a fit. The features of the other rows are there
+    as well, so that the leader has their predictions without a message.
+    """
+
+    def work(shard: Shard, operator: FeatureOperator, labels: Labels) -> list[Fitted]:
+        return [
+            _fit(party, replace(shard, settings=fit.settings), operator, labels, fit, learner)
+            for fit in fits
+        ]
+
+    shard, fitted = _on_features(party, fits[0].settings, work)
+    return fitted or [Fitted(replace(shard, settings=fit.settings)) for fit in fits]
+
+
+def _fit(
+    party: Party,
+    shard: Shard,
+    operator: FeatureOperator,
+    labels: Labels,
+    fit: Fit,
+    learner: Callable[[Any], Learn],
+) -> Fitted:
+    """Learn on the rows of one fit; predict the others at the leader."""
+    rows, others = np.flatnonzero(fit.trained), np.flatnonzero(~fit.trained)
+    part, known = operator, labels
+    if len(others):
+        part = operator.restricted(rows)
+        known = labels.some(rows)
+    shard = learner(fit.settings)(shard, part, known)
+    f = None
+    if len(others) and shard.coefficients is not None:
+        partial = operator.forward(shard.coefficients, others)
+        f = LabelSums(party, party.label_parties).to(party.leader, partial)
+    held_out = f * shard.unit + shard.constant if f is not None and party.leads else None
+    return Fitted(_spread(shard, operator), held_out)
+
+
+def _spread(shard: Shard, operator: FeatureOperator) -> Shard:
+    """Turn coefficients of whitened features into those of the features that a row has."""
+    if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:
+        return replace(shard, coefficients=operator.spread(shard.coefficients))
+    return shard
+
+
+def _on_features(
+    party: Party,
+    settings: FdsklSettings,
+    work: Callable[[Shard, FeatureOperator, Labels], Result],
+) -> tuple[Shard, Result | None]:
+    """Make the features of all rows, and do some work on them at the label parties.
+
+    Meanwhile the others serve passes, if features are hidden or a label party's cache does not hold
+    all rows. Returns the shard without coefficients, and at a label party the work's result.
     """
     rows = party.table.rows
     shard = keep_landmarks(party, begin_shard(party, settings))
@@ -85,16 +155,14 @@ def learn_on_features(party: Party, settings: FdsklSettings, learn: Learn) -> Sh
         if serving:
             with party.clock.stage("serve"):
                 phases.serve()
-        return shard
+        return shard, None
     if settings.asynchronous and settings.stochastic.allow_missing:
         party.save_shard(shard)
     with party.clock.stage("solve"):
-        shard = learn(shard, operator, party.labels)
-        if isinstance(operator, WhitenedOperator) and shard.coefficients is not None:
-            shard = replace(shard, coefficients=operator.spread(shard.coefficients))
+        result = work(shard, operator, party.labels)
         if serving:
             phases.finish()
-    return shard
+    return shard, result
 
 
 def keep_landmarks(party: Party, shard: Shard) -> Shard:

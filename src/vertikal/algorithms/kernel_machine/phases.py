@@ -18,10 +18,11 @@ from vertikal.algorithms.kernel_machine.directions import DrawnDirections, draw_
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.open_operator import OpenOperator
-from vertikal.errors import MeshError
+from vertikal.errors import InputError, MeshError
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
+from vertikal.kernels.spectral import kernel_named
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
@@ -93,6 +94,10 @@ class PhasePass:
     def __init__(self, party: Party, shard: Shard) -> None:
         self.party = party
         settings = shard.settings
+        if kernel_named(settings.kernel).odd and party.masking == "trees":
+            raise InputError.of(
+                "masking", "'pads' with kernel='linear', which has no offsets to mask by", "trees"
+            )
         self._blocks = {
             label_party: _landmark_block(shard, label_party)
             if isinstance(settings.feature_map, Landmarks)

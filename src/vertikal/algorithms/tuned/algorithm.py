@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL, LINEAR_DIRECTIONS
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
 from vertikal.algorithms.tuned.relevance import SIGNS, SKETCHES
@@ -77,6 +77,21 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         return msgspec.structs.replace(
             settings, parties=(party,), label_parties=(party,), disclosure="open"
         )
+
+    def linear(self, settings: KernelSettings) -> tuple[Algorithm[Any, Any], Any] | None:
+        """Return FDSKL with a linear kernel, at the same level."""
+        given = {name: getattr(settings, name) for name in ("parties", "label_parties", "outputs")}
+        straight = FdsklSettings(
+            **given,
+            regression=settings.regression,
+            seed=settings.seed,
+            kernel="linear",
+            scale="standard",
+            n_components=LINEAR_DIRECTIONS,
+            loss="square" if settings.regression else "logistic",
+            disclosure=settings.disclosure,
+        )
+        return FDSKL, straight
 
     def prediction_shows(self, settings: KernelSettings) -> str:
         return FDSKL.prediction_shows(_blocks(settings)[-1])
