@@ -24,6 +24,7 @@ from vertikal.algorithms.kernel_machine.values import disclosures_of
 from vertikal.cli import main
 from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.job_file import Job, Part
+from vertikal.node.config.search_plan import SearchPlan
 from vertikal.privacy.ledger import Disclosure
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -72,7 +73,7 @@ def test_the_page_of_errors_has_the_tree():
         assert re.search(rf"^(## .*\b{one.__name__}\b|\| `{one.__name__}` )", page, re.M), one
 
 
-@pytest.mark.parametrize("kind", [Job, Part, EvaluationPlan])
+@pytest.mark.parametrize("kind", [Job, Part, EvaluationPlan, SearchPlan])
 def test_the_page_of_job_files_has_all_their_settings(kind):
     page = (DOCS / "reference-job-file.md").read_text()
     for field in msgspec.structs.fields(kind):

@@ -68,11 +68,11 @@ def show(
     """
     from vertikal.node.models.model_card import card, describe
 
-    one, _, evaluation = _models(party, store).details(name, version)
+    one, _, evaluation, search = _models(party, store).details(name, version)
     if as_json:
-        print_json(card(one, evaluation))
+        print_json(card(one, evaluation, search))
         return
-    lines = describe(one, evaluation)
+    lines = describe(one, evaluation, search)
     lines += _drift(store or store_of(party), one.digest)
     lines.append(("files", f"{', '.join(sorted(one.files))}: as they were stored"))
     width = max(12, *(len(title) for title, _ in lines))
@@ -106,14 +106,14 @@ def report(
     from vertikal.node.models.model_card import card, what_left
     from vertikal.node.models.model_page import model_page
 
-    one, account, evaluation = _models(party, store).details(name, version)
+    one, account, evaluation, search = _models(party, store).details(name, version)
     if as_json:
         titles = ("to", "what", "form", "bytes", "learns")
         left = [dict(zip(titles, row, strict=True)) for row in what_left(account)]
-        print_json({**card(one, evaluation), "left": left})
+        print_json({**card(one, evaluation, search), "left": left})
         return
     path = out or Path(f"{one.name}.html")
-    write_whole(path, model_page(one, account, evaluation).encode())
+    write_whole(path, model_page(one, account, evaluation, search).encode())
     click.echo(f"report  {path.name}")
 
 
@@ -133,7 +133,7 @@ def compare(first: str, second: str, as_json: bool, store: Path | None, party: P
 
     models = _models(party, store)
     found = [models.details(*_numbered(text)) for text in (first, second)]
-    pairs = [(one, evaluation) for one, _, evaluation in found]
+    pairs = [(one.manifest, one.evaluation) for one in found]
     rows = model_card.compare(*pairs)
     if as_json:
         titles = ("what", "first", "second", "better")

@@ -82,7 +82,7 @@ class StoredModel:
     @property
     def evaluation(self) -> EvaluationDisplay:
         """The measures on rows held out; InputError if there are none at this party."""
-        found = self._details()[2]
+        found = self._details().evaluation
         if found is None:
             raise InputError(
                 f"model {self.name!r}, version {self.version}, has no evaluation at "
@@ -111,8 +111,8 @@ class StoredModel:
     def _repr_html_(self) -> str:
         from vertikal.node.models.model_card import describe
 
-        manifest, _, evaluation = self._details()
-        return displays.facts(describe(manifest, evaluation))
+        manifest, _, evaluation, search = self._details()
+        return displays.facts(describe(manifest, evaluation, search))
 
 
 class Models(tuple[StoredModel, ...]):

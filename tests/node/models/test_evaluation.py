@@ -65,7 +65,7 @@ def save(models, name="credit", found=None, **facts):
 
 def test_an_evaluation_comes_back_and_is_checked(models, tmp_path):
     found = evaluation(contributions={"bank": 0.25, "shop": None})
-    _, account, back = save(models, found=found)
+    _, account, back, _ = save(models, found=found)
     assert back == found
     assert account is None
     path = tmp_path / "models" / "credit" / "1" / "evaluation.json"
@@ -80,7 +80,7 @@ def test_the_same_shard_has_one_digest_however_good_it_was_found(models):
 
 
 def test_the_result_stands_first(models):
-    manifest, _, found = save(models, found=evaluation(contributions={"shop": 0.25}))
+    manifest, _, found, _ = save(models, found=evaluation(contributions={"shop": 0.25}))
     lines = describe(manifest, found)
     auc = found.together.numbers["auc"]
     assert lines[0] == (

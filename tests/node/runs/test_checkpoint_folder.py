@@ -9,6 +9,7 @@ import pytest
 
 from vertikal.errors import InputError
 from vertikal.node.runs.checkpoint_folder import CheckpointFolder
+from vertikal.party.checkpoints import PartOfCheckpoints
 
 
 def test_a_secret_is_drawn_once(tmp_path):
@@ -120,3 +121,21 @@ def test_work_is_forgotten_and_what_was_opened_is_not(tmp_path):
     assert (kept.read("secret"), kept.read("rows")) == (b"secret", b"rows")
     kept.append("answers", b"another")
     assert kept.entries("answers") == [b"another"]
+
+
+def test_a_part_that_is_done_is_forgotten_and_what_it_opened_is_not(tmp_path):
+    kept = CheckpointFolder(tmp_path / "job")
+    for name in ("try-1", "try-10"):
+        part = PartOfCheckpoints(kept, name)
+        part.save_block("phases", 0, np.zeros(3))
+        part.append("answers", b"answer")
+        part.append("opened-61", b"entry")
+    kept.save_block("phases", 0, np.zeros(3))
+    kept.forget_part("try-1")
+    first, tenth = (PartOfCheckpoints(kept, name) for name in ("try-1", "try-10"))
+    assert (first.saved_blocks("phases"), first.entries("answers")) == (0, [])
+    assert (tenth.saved_blocks("phases"), tenth.entries("answers")) == (1, [b"answer"])
+    assert first.entries("opened-61") == tenth.entries("opened-61") == [b"entry"]
+    assert kept.saved_blocks("phases") == 1
+    first.append("answers", b"another")
+    assert first.entries("answers") == [b"another"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vertikal.algorithms.algorithm import OpenedValues
-from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.evaluation_plan import TRIES
+from vertikal.node.config.job_fits import exposure_of, predictions_of_fits
 from vertikal.node.storage.disclosure_account import Opening
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.secure.hidden.openings import OpenedBits
@@ -54,15 +54,17 @@ class Step:
 def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Opening]:
     """List what a job opens about the rows of ``me``, by receiver; nothing to itself.
 
-    A job that opens nothing in training is listed for the predictions with its model. Predictions
-    of rows held out to evaluate it are counted as often as broken-off runs may repeat them.
+    All fits of the job are counted, of folds and of a search too. A job that opens nothing in
+    training is listed for the predictions with its model. Predictions of rows held out are counted
+    as often as broken-off runs may repeat them.
     """
     job = proposal.job
     table = job.parties[me].table
     if table is None:
         return []
-    exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
-    evaluated = job.held_out_predictions * TRIES if exposure.prediction_bits else 0
+    exposure = exposure_of(job)
+    times = TRIES if exposure.prediction_bits else 0
+    evaluated, of_fits = job.held_out_predictions * times, predictions_of_fits(job) * times
     nothing = OpenedValues(job.leader, OpenedBits(0, 0), safe_passes=0)
     return [
         Opening(
@@ -79,6 +81,7 @@ def openings_of(me: str, proposal: Proposal, digest: str, rows: int) -> list[Ope
             distances=one.distances,
             prediction_bits=exposure.prediction_bits,
             held_out_predictions=evaluated if one.label_party == job.leader else 0,
+            predictions_of_fits=of_fits if one.label_party == job.leader else 0,
             bounded=one.safe_passes is not None,
         )
         for one in exposure.opened or (nothing,)

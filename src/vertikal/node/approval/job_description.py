@@ -13,7 +13,9 @@ from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import objections, used_features
 from vertikal.node.config.evaluation_plan import HELD_OUT, TRIES
 from vertikal.node.config.job_file import Job
+from vertikal.node.config.job_fits import batches_of, cost_of, exposure_of
 from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
+from vertikal.node.config.search_plan import CHOICE
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
 
@@ -51,6 +53,7 @@ def describe(home: PartyHome, record: JobRecord, state: str) -> str:
     lines += ["", "Who learns what", f"  level {level!r}: {LEVELS[level]}"]
     lines += [f"  {one.what}: {one.learns}" for one in messages]
     lines += _evaluation(job)
+    lines += _fits(job)
     if record.open:
         lines += [f"  account: {step}" for step in steps(home, proposal, record.digest)]
     lines += _ids(home, record)
@@ -126,6 +129,12 @@ def _evaluation(job: Job) -> list[str]:
     algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
     times = job.held_out_predictions
     bits = algorithm.exposure(settings).prediction_bits
+    if wanted.folds is not None:
+        return [
+            f"  {HELD_OUT.what}: {wanted.way}; {HELD_OUT.learns}",
+            f"  evaluation: each row is predicted by a fit that was not trained on it. "
+            f"{algorithm.prediction_shows(settings)}",
+        ]
     told = f", {times * bits:,} bits about a row held out" if bits else ""
     again = f", {TRIES} times that if runs are broken off" if bits else ""
     shuffled = (
@@ -138,6 +147,29 @@ def _evaluation(job: Job) -> list[str]:
         f"  evaluation: each row held out is predicted {times} time{'s' * (times > 1)}{told}{again}"
         f"{shuffled}. {algorithm.prediction_shows(settings)}",
     ]
+
+
+def _fits(job: Job) -> list[str]:
+    """Say which fits a job makes beside the model's own, and what they show."""
+    found = []
+    bits = exposure_of(job).prediction_bits
+    for batch in batches_of(job):
+        told = f"{batch.count} {batch.what}"
+        if not batch.passes:
+            told += ": on the features of the model, without another message"
+        elif batch.passes < batch.count:
+            told += f": {batch.passes} more passes over the rows serve all of them"
+        else:
+            told += ": each shows what training shows, of directions of its own"
+        if bits:
+            told += f", and predicts rows that it was not trained on, to {bits} bits"
+            told += f" ({TRIES} times if runs are broken off)"
+        found.append(f"  fits: {told}")
+    if job.search is not None:
+        tried = "; ".join(f"{name} of {values}" for name, values in job.search.settings.items())
+        found.append(f"  search: {tried}; {CHOICE.learns}")
+        found.append(f"  {HELD_OUT.what}: {job.search.holdout:.0%} of training judge the tries")
+    return found
 
 
 def _keys(home: PartyHome, record: JobRecord) -> str:
@@ -254,9 +286,9 @@ def _cost(home: PartyHome, record: JobRecord) -> list[str]:
     proposal, job = record.proposal, record.proposal.job
     width = max(1, len(record.columns) or 10)
     rows = proposal.rows
-    if job.evaluation is not None:
+    if job.evaluation is not None and job.evaluation.folds is None:
         rows += round(rows * job.evaluation.holdout * (job.held_out_predictions - 1))
-    cost = algorithm_named(job.algorithm).cost(job.algorithm_settings(), rows, width)
+    cost = cost_of(job, rows, width)
     sent = cost.bytes_sent.get(home.me, 0)
     most = max(cost.bytes_sent.values())
     seconds = cost.multiplications / _SPEED + most / _BANDWIDTH + cost.rounds * _ROUND

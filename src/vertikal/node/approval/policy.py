@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vertikal.algorithms.algorithm import LEVELS, Exposure
-from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.errors import InputError, PeerVisibleError
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal
 from vertikal.node.config.job_file import Job
+from vertikal.node.config.job_fits import exposure_of, fits_of
 from vertikal.node.config.party_file import (
     TIMES_OWN_ROWS,
     UNQUESTIONED_IDS,
@@ -116,7 +116,7 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
     """List the reasons why this party must not take part; the one who asks may read them."""
     policy, job = file.policy, proposal.job
     found = []
-    exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
+    exposure = exposure_of(job)
     if proposal.submitter != file.name and proposal.submitter not in policy.who:
         found.append(f"policy of {file.name}: {proposal.submitter} may not submit jobs to it")
     if job.algorithm not in policy.algorithms:
@@ -131,6 +131,12 @@ def objections(file: PartyFile, proposal: Proposal) -> list[str]:
         found.append(
             f"policy of {file.name}: {exposure.components} directions per row, at most "
             f"{policy.most_directions} are allowed"
+        )
+    fits = fits_of(job)
+    if fits > policy.most_fits:
+        found.append(
+            f"policy of {file.name}: {fits} fits in one job, at most {policy.most_fits} are "
+            "allowed (most_fits)"
         )
     found += [f"policy of {file.name}: {reason}" for reason in _opened_too_much(policy, exposure)]
     if not policy.experiments:
@@ -193,7 +199,7 @@ def standing_rule(
     ``today`` counts the jobs that were approved by rule in the last 24 hours.
     """
     job = proposal.job
-    exposure = algorithm_named(job.algorithm).exposure(job.algorithm_settings())
+    exposure = exposure_of(job)
     for rule in file.policy.standing:
         fits = (
             proposal.submitter in rule.who

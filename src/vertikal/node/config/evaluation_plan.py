@@ -12,10 +12,12 @@ from vertikal.privacy.ledger import Disclosure
 
 TRIES = 3
 """Times that the same prediction of a held-out row may be opened, in runs that are broken off."""
+HOLDOUT = 0.2
+MOST_FOLDS = 20
 
 HELD_OUT = Disclosure(
     "held-out rows",
-    "which of the common rows are held out of training, chosen by the label party",
+    "which of the common rows are held out of training or of a fit, chosen by the label party",
     "each party learns which of its rows these are: at random nothing else, by a time column which "
     "rows are the last, by a group column which rows belong to some of the groups",
     masked=False,
@@ -32,19 +34,44 @@ class EvaluationPlan(Parameters, frozen=True):
     """The rows that are held out of training, and measured with the model.
 
     They are drawn at random, by whole groups of a ``group`` column, or are the last by a ``time``
-    column; both are columns of the first label party, which chooses the rows. ``contributions``
-    predicts them once more for each party, with its rows shuffled.
+    column; both are columns of the first label party, which chooses the rows. With ``folds`` the
+    rows are cut into as many parts, each of them is held out of a fit of its own, and the model is
+    trained on all rows. ``contributions`` predicts held-out rows once more for each party, with its
+    rows shuffled. ``linear`` fits a linear model of all columns too, to compare with; by default
+    where features are open.
     """
 
-    holdout: Annotated[float, msgspec.Meta(gt=0, lt=1, description="a share between 0 and 1")] = 0.2
+    holdout: Annotated[float, msgspec.Meta(gt=0, lt=1, description="a share between 0 and 1")] = (
+        HOLDOUT
+    )
+    folds: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=2, le=MOST_FOLDS, description=f"a number from 2 to {MOST_FOLDS}"),
+        ]
+        | None
+    ) = None
     group: str | None = None
     time: str | None = None
     contributions: bool = False
+    linear: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.group is not None and self.time is not None:
             raise InputError.of("evaluation", "by a group or by a time, not by both", "both")
+        if self.folds is None:
+            return
+        if self.holdout != HOLDOUT:
+            raise InputError.of("evaluation", "with a holdout or with folds, not with both", "both")
+        if self.time is not None:
+            raise InputError.of(
+                "time", "left out with folds: earlier rows would be judged by later ones", self.time
+            )
+        if self.contributions:
+            raise InputError.of(
+                "contributions", "false with folds, whose fits are not kept; use a holdout", True
+            )
 
     @property
     def column(self) -> str | None:
@@ -54,6 +81,7 @@ class EvaluationPlan(Parameters, frozen=True):
     @property
     def way(self) -> str:
         """The way in which rows are held out, in words."""
+        folds = "" if self.folds is None else f"{self.folds} folds, "
         if self.group is not None:
-            return f"whole groups of {self.group}, at random"
-        return "at random" if self.time is None else f"the last by {self.time}"
+            return f"{folds}whole groups of {self.group}, at random"
+        return f"{folds}at random" if self.time is None else f"the last by {self.time}"

@@ -16,6 +16,8 @@
     rows = 30000                     # between services nothing: they tell it
     [evaluation]                     # the model is measured on rows that it was not trained on
     holdout = 0.2
+    [search.settings]                # settings to try, of which the best are the model's
+    alpha = [1e-3, 1e-4]
 
 `vertikal run` reads the tables from files beside the job, whose rows are the same people in the
 same order. A party may also name a ``test`` table of other people there, with the same columns; if
@@ -28,6 +30,7 @@ knows it knows every party's directions.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -38,6 +41,7 @@ from vertikal.data.labels import LabelPlan, class_name
 from vertikal.errors import InputError
 from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.federation_file import read_toml
+from vertikal.node.config.search_plan import SearchPlan
 from vertikal.parameters import LARGEST, Parameters, build
 from vertikal.secure.keys.prg import derive_key, fresh_key
 
@@ -51,6 +55,11 @@ Lasting = Annotated[
 ]
 ClassName = str | int | float
 Factor = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
+
+
+def in_words(settings: Mapping[str, Any]) -> str:
+    """Write settings in one line."""
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
 class Part(Parameters, frozen=True):
@@ -91,6 +100,7 @@ class Job(Parameters, frozen=True):
     expires: Lasting = "7d"
     secret_seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     evaluation: EvaluationPlan | None = None
+    search: SearchPlan | None = None
 
     @classmethod
     def load(cls, path: Path) -> Job:
@@ -133,6 +143,8 @@ class Job(Parameters, frozen=True):
             self._check_part(name, part, dealer)
         if self.evaluation is not None:
             self._check_evaluation(self.evaluation)
+        if self.search is not None:
+            self._check_search(self.search)
 
     def _check_labels(self) -> None:
         """Refuse classes and weights that contradict one another, whatever the tables hold."""
@@ -208,8 +220,50 @@ class Job(Parameters, frozen=True):
             raise InputError.of(
                 "evaluation", "left out where a label party may vanish", evaluation.holdout
             )
+        if evaluation.linear and self.masking != "pads":
+            raise InputError.of(
+                "linear", "false unless masking is 'pads': a linear kernel has no offsets", True
+            )
         if evaluation.column is not None and evaluation.column == self.parties[self.leader].label:
             raise InputError.of("evaluation", "by another column than the label", evaluation.column)
+
+    def _check_search(self, search: SearchPlan) -> None:
+        """Refuse tries that cannot be run, or that would not all mean the same to the parties."""
+        if self.evaluation is not None and self.evaluation.folds is not None:
+            raise InputError.of(
+                "search",
+                "left out with folds, which would measure settings on rows they were chosen by; "
+                "use a holdout",
+                f"{self.evaluation.folds} folds",
+            )
+        if self.labels_in_parts:
+            raise InputError.of(
+                "search",
+                "left out with label_parts: the first label party judges, and has not all labels",
+                list(search.settings),
+            )
+        algorithm = algorithm_named(self.algorithm)
+        found = self.candidates
+        if len(found) < 2:
+            raise InputError.of("search", "of two combinations of settings at least", len(found))
+        kinds = set()
+        for number, one in enumerate(found):
+            try:
+                settings = self.algorithm_settings(number)
+            except InputError as error:
+                raise InputError(f"search, {in_words(one)}: {error}") from None
+            exposure = algorithm.exposure(settings)
+            if exposure.private or algorithm.can_spare_label_parties(settings):
+                raise InputError.of(
+                    "search",
+                    "left out with differential privacy, and where a label party may vanish",
+                    in_words(one),
+                )
+            kinds.add((exposure.level, algorithm.dealer(settings)))
+        if len(kinds) > 1:
+            raise InputError.of(
+                "search", "of one level of disclosure, with one dealer", list(search.settings)
+            )
 
     def check_for_services(self) -> None:
         """Refuse what is only meant for tables that are files beside the job."""
@@ -307,8 +361,11 @@ class Job(Parameters, frozen=True):
 
     @property
     def held_out_predictions(self) -> int:
-        """Predictions of each row that is held out: one, and one for each contribution."""
-        if self.evaluation is None:
+        """Predictions by the model of each row that is held out: one, and one per contribution.
+
+        Folds have none: what they hold out is predicted by fits of their own.
+        """
+        if self.evaluation is None or self.evaluation.folds is not None:
             return 0
         return 1 + (len(self.table_parties) if self.evaluation.contributions else 0)
 
@@ -323,11 +380,23 @@ class Job(Parameters, frozen=True):
         """True if there are rows to predict after training."""
         return all(part.test is not None for part in self.parties.values())
 
-    def algorithm_settings(self) -> Any:
-        """Read and check the settings of the job's algorithm."""
+    @property
+    def candidates(self) -> list[dict[str, Any]]:
+        """Settings that a search tries, one combination after the other; without a search one."""
+        if self.search is None:
+            return [{}]
+        seed = self.settings.get("seed", 0)
+        return self.search.candidates(seed if isinstance(seed, int) and seed >= 0 else 0)
+
+    def algorithm_settings(self, candidate: int = 0) -> Any:
+        """Read and check the settings of the job's algorithm, as one candidate of a search has it.
+
+        What all candidates share can be read from the first.
+        """
         algorithm = algorithm_named(self.algorithm)
         outputs = len(self.classes) if len(self.classes) > 2 else 1
-        return algorithm.read_settings(self.settings, self.names, self.label_parties, outputs)
+        written = {**self.settings, **self.candidates[candidate]}
+        return algorithm.read_settings(written, self.names, self.label_parties, outputs)
 
     def secret(self, name: str) -> bytes:
         """A party's own 32 bytes: from the operating system, or from ``secret_seed``."""

@@ -116,6 +116,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values of a row that hidden phases may open; by default a quarter of the directions."""
     most_value_bits: int = 6
     most_gradient_bits: int = 12
+    most_fits: int = 50
+    """Fits of one job: those of its folds, of a linear model to compare with and of its search
+    beside the model's own."""
     most_row_bits: int = 1000
     """Bits about a row that all jobs with hidden phases together may open to one receiver."""
     least_difference: int = 10
@@ -251,6 +254,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             ("policy.most_passes", 1 if policy.most_passes is None else policy.most_passes, 1),
             ("policy.most_value_bits", policy.most_value_bits, 4),
             ("policy.most_gradient_bits", policy.most_gradient_bits, 8),
+            ("policy.most_fits", policy.most_fits, 1),
             ("policy.most_row_bits", policy.most_row_bits, 1),
             ("policy.least_difference", policy.least_difference, 0),
             ("policy.most_attempts", policy.most_attempts, 1),

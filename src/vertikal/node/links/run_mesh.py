@@ -12,9 +12,8 @@ from vertikal.errors import PeerStopped, WireError
 from vertikal.mesh.packets import envelope
 from vertikal.mesh.packets.packet_mesh import PacketMesh, Timing
 from vertikal.mesh.packets.security import Security
-from vertikal.node.links.protocols import protocol_name
 from vertikal.node.links.standing_links import StandingLinks, short_name
-from vertikal.version import PROTOCOL
+from vertikal.version import __version__
 
 
 class RunMesh(PacketMesh):
@@ -29,7 +28,6 @@ class RunMesh(PacketMesh):
         name: str,
         deadline: float,
         patience: float,
-        protocol: int = PROTOCOL,
     ) -> None:
         super().__init__(
             links.me,
@@ -38,7 +36,7 @@ class RunMesh(PacketMesh):
             security=security,
             encrypted=links.relayed(parties),
             job=name,
-            version=protocol_name(protocol),
+            version=__version__,
             timing=Timing(patience=patience),
         )
         self.run = short_name(name)

@@ -9,6 +9,7 @@ import msgspec
 
 from vertikal.metrics.measures import SMALL_IS_GOOD, TITLES
 from vertikal.node.models.evaluation import Evaluation, in_words, short
+from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.store import Manifest
 from vertikal.node.models.training_record import TrainingRecord
 
@@ -16,8 +17,10 @@ _TOLD = ("rows", "held_out", "settings", "columns", "parties", "classes", "posit
 """Facts that have words of their own."""
 
 
-def card(one: Manifest, evaluation: Evaluation | None = None) -> dict[str, Any]:
-    """Make plain values of all that others may read about a model, its measures included."""
+def card(
+    one: Manifest, evaluation: Evaluation | None = None, search: SearchTable | None = None
+) -> dict[str, Any]:
+    """Make plain values of all that its owner knows about a model: its card, for JSON."""
     told = {
         "name": one.name,
         "version": one.version,
@@ -30,14 +33,20 @@ def card(one: Manifest, evaluation: Evaluation | None = None) -> dict[str, Any]:
     }
     if evaluation is not None:
         told["evaluation"] = msgspec.to_builtins(evaluation)
+    if search is not None:
+        told["search"] = msgspec.to_builtins(search)
     return told
 
 
-def describe(one: Manifest, evaluation: Evaluation | None) -> list[tuple[str, str]]:
+def describe(
+    one: Manifest, evaluation: Evaluation | None, search: SearchTable | None = None
+) -> list[tuple[str, str]]:
     """Say by title and text what a model is; how good it is stands first."""
     lines = []
     if evaluation is not None:
         lines += [("result", evaluation.first_line), ("measured", evaluation.rows_line)]
+    if search is not None:
+        lines.append(("chosen", search.first_line))
     lines += [
         ("model", f"{one.name}, version {one.version}"),
         ("party", one.party),
@@ -64,6 +73,10 @@ def describe(one: Manifest, evaluation: Evaluation | None) -> list[tuple[str, st
             lines.append(("also at", f"{name}: {_part(part)}"))
     if evaluation is not None:
         lines += _measures(evaluation)
+    if search is not None:
+        title = TITLES[search.measure]
+        for number, words, rows, value in search.rows():
+            lines.append(("try", f"round {number}, {words}: {title} {value}, {rows} rows"))
     return lines
 
 
@@ -77,14 +90,13 @@ def _part(part: Mapping[str, Any]) -> str:
 
 
 def _measures(evaluation: Evaluation) -> list[tuple[str, str]]:
-    together, alone = evaluation.together, evaluation.alone
-    lines = [
-        (
-            TITLES[name],
-            f"{in_words(together, name)}, alone {short(alone.numbers[name].value)}",
-        )
-        for name in together.numbers
-    ]
+    together, alone, straight = evaluation.together, evaluation.alone, evaluation.linear
+    lines = []
+    for name in together.numbers:
+        words = f"{in_words(together, name)}, alone {short(alone.numbers[name].value)}"
+        if straight is not None and name in straight.numbers:
+            words += f", linear {short(straight.numbers[name].value)}"
+        lines.append((TITLES[name], words))
     for name, loss in evaluation.contributions.items():
         lines.append(("adds", f"{name}: {short(loss)} of {TITLES[together.main]}"))
     return lines

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from vertikal.metrics.measures import TITLES, ClassMeasures
 from vertikal.node.models.evaluation import Evaluation, in_words, short
 from vertikal.node.models.model_card import describe, what_left
+from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.store import Manifest
 from vertikal.node.models.training_record import TrainingRecord
 from vertikal.reporting.bar_chart import bar_chart
@@ -57,7 +58,10 @@ _CURVES = (
 
 
 def model_page(
-    manifest: Manifest, record: TrainingRecord | None, evaluation: Evaluation | None
+    manifest: Manifest,
+    record: TrainingRecord | None,
+    evaluation: Evaluation | None,
+    search: SearchTable | None = None,
 ) -> str:
     """Render the page of a model."""
     return render_page(
@@ -68,11 +72,15 @@ def model_page(
         versions={"vertikal": manifest.library, "page": __version__},
         headline=_headline(manifest, evaluation),
         rows_line=evaluation.rows_line if evaluation else "",
+        compared=_compared(evaluation) if evaluation else (),
         measures=_measures(evaluation) if evaluation else [],
-        label_party=evaluation.label_party if evaluation else "",
         classes=_class_rows(evaluation) if evaluation else [],
         figures=_figures(evaluation) if evaluation else [],
         contributions=_contributions(evaluation) if evaluation else None,
+        folds=_folds(evaluation) if evaluation else None,
+        search_line=search.first_line if search else "",
+        tries=search.rows() if search else [],
+        judged_by=TITLES[search.measure] if search else "",
         facts=describe(manifest, None),
         left=[(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)],
         stages=_stages(record),
@@ -87,17 +95,45 @@ def _headline(manifest: Manifest, evaluation: Evaluation | None) -> dict[str, st
         facts[f"{TITLES[main]} of {evaluation.label_party} alone"] = short(
             evaluation.alone.numbers[main].value
         )
+        if evaluation.linear is not None:
+            facts[f"{TITLES[main]} of a linear model"] = short(
+                evaluation.linear.numbers[main].value
+            )
         facts["rows held out"] = f"{evaluation.together.rows:,}"
     if "rows" in manifest.facts:
         facts["rows of training"] = f"{manifest.facts['rows']:,}"
     return facts
 
 
-def _measures(evaluation: Evaluation) -> list[tuple[str, str, str]]:
-    together, alone = evaluation.together, evaluation.alone
+def _compared(evaluation: Evaluation) -> tuple[str, ...]:
+    """Name what is measured, column by column."""
+    titles = ("measure", "together", f"{evaluation.label_party} alone")
+    return titles if evaluation.linear is None else (*titles, "linear model of all columns")
+
+
+def _measures(evaluation: Evaluation) -> list[tuple[str, ...]]:
+    compared = [evaluation.together, evaluation.alone]
+    if evaluation.linear is not None:
+        compared.append(evaluation.linear)
     return [
-        (TITLES[name], in_words(together, name), in_words(alone, name)) for name in together.numbers
+        (
+            TITLES[name],
+            *(in_words(one, name) if name in one.numbers else "" for one in compared),
+        )
+        for name in evaluation.together.numbers
     ]
+
+
+def _folds(evaluation: Evaluation) -> Markup | None:
+    """Draw the first measure of each fold, where all have one."""
+    values = [value for value in evaluation.folds if value is not None]
+    if not values or len(values) < len(evaluation.folds) or min(values) < 0:
+        return None
+    return bar_chart(
+        {f"fold {number + 1}": {"": value} for number, value in enumerate(values)},
+        title=f"{TITLES[evaluation.together.main]} by fold",
+        value_text=lambda value: f"{value:.3f}",
+    )
 
 
 def _class_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
@@ -120,11 +156,13 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
                 line = name if len(together) > 1 else "together"
                 series.append(Series(line, *one.curves[key]))
         if len(together) == 1:
-            (own,) = alone.values()
-            if key in own.curves:
-                series.append(
-                    Series(f"{evaluation.label_party} alone", *own.curves[key], dashed=True)
-                )
+            others = {f"{evaluation.label_party} alone": alone}
+            if evaluation.linear is not None:
+                others["linear"] = evaluation.linear.classes
+            for line, classes in others.items():
+                (own,) = classes.values()
+                if key in own.curves:
+                    series.append(Series(line, *own.curves[key], dashed=True))
         if series:
             chart = line_chart(
                 series, title=title, x_label=x_label, y_label=y_label, diagonal=diagonal

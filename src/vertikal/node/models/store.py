@@ -7,6 +7,7 @@
     models/credit/3/profile.json       what these columns were like in training, to notice drift
     models/credit/3/training.json      what left the party in training, and where time went
     models/credit/3/evaluation.json    how good it is, at the label party, if it was evaluated
+    models/credit/3/search.json        the tries of its search, at the label party, if it had one
 
 A version is written beside and moved into place by one rename, so a crash leaves it whole or not
 there at all; versions are never written to again. Folders and files are the owner's only. Nothing
@@ -28,7 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -40,12 +41,13 @@ from vertikal.errors import InputError
 from vertikal.files import disk_error, private_folder, sync_folder
 from vertikal.node.models import known_answers
 from vertikal.node.models.evaluation import Evaluation
+from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.training_record import TrainingRecord
-from vertikal.records import check_format, convert, from_json
+from vertikal.records import convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
-MANIFEST, SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION = (
+MANIFEST, SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION, SEARCH = (
     "manifest.json",
     "shard.json",
     "arrays.npz",
@@ -53,9 +55,11 @@ MANIFEST, SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION = (
     "profile.json",
     "training.json",
     "evaluation.json",
+    "search.json",
 )
-_OF_THE_RUN = (PROFILE, RECORD, EVALUATION)
+_OF_THE_RUN = (PROFILE, RECORD, EVALUATION, SEARCH)
 """Files about the run that trained the shard, and about its rows; no part of the model itself."""
+_FILES = (SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION, SEARCH)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KNOWN = ("golden rows", "golden answers")
 _STALE = 3600.0
@@ -86,6 +90,15 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         files = sorted(item for item in self.files.items() if item[0] not in _OF_THE_RUN)
         listed = json.dumps([self.kind, files]).encode()
         return hashlib.sha256(listed).hexdigest()
+
+
+class Details(NamedTuple):
+    """All that is stored about a version beside its shard; maybe its manifest alone."""
+
+    manifest: Manifest
+    record: TrainingRecord | None = None
+    evaluation: Evaluation | None = None
+    search: SearchTable | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +134,7 @@ class ModelStore:
         profile: Profile | None = None,
         record: TrainingRecord | None = None,
         evaluation: Evaluation | None = None,
+        search: SearchTable | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Manifest:
         """Store a shard of this algorithm as the next version of ``name``.
@@ -134,6 +148,7 @@ class ModelStore:
             (PROFILE, profile),
             (RECORD, record),
             (EVALUATION, evaluation),
+            (SEARCH, search),
         ):
             if kept is not None:
                 files[title] = msgspec.json.encode(kept)
@@ -220,10 +235,8 @@ class ModelStore:
             )
         return Stored(manifest, shard, preparation, record, profile)
 
-    def details(
-        self, name: str, version: int | None = None
-    ) -> tuple[Manifest, TrainingRecord | None, Evaluation | None]:
-        """Check the files of a version; return its manifest, record and evaluation.
+    def details(self, name: str, version: int | None = None) -> Details:
+        """Check the files of a version; return its manifest, record, evaluation and search.
 
         No algorithm is needed for that, and the shard is not made of them.
         """
@@ -233,9 +246,10 @@ class ModelStore:
         try:
             record = from_json(files[RECORD], TrainingRecord) if RECORD in files else None
             found = from_json(files[EVALUATION], Evaluation) if EVALUATION in files else None
+            search = from_json(files[SEARCH], SearchTable) if SEARCH in files else None
         except msgspec.DecodeError as error:
             raise InputError(f"{what} is not one of this library: {error}") from None
-        return manifest, record, found
+        return Details(manifest, record, found, search)
 
     def profile(self, name: str, version: int | None = None) -> tuple[Manifest, Profile | None]:
         """Read what the columns were like in training; None of a model stored without it."""
@@ -297,11 +311,15 @@ class ModelStore:
         path = self._folder / name / str(self.find(name, version)) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
-            raw = path.read_bytes()
-            check_format(raw, FORMAT, what)
-            return from_json(raw, Manifest)
+            manifest = from_json(path.read_bytes(), Manifest)
         except (OSError, msgspec.DecodeError) as error:
             raise InputError(f"{what}: {MANIFEST} cannot be read: {error}") from None
+        if manifest.format != FORMAT:
+            raise InputError(
+                f"{what} has format {manifest.format}, this library reads {FORMAT}; use vertikal "
+                f"{manifest.library}, which stored it"
+            )
+        return manifest
 
     def holds(self, manifest: Manifest) -> bool:
         """Tell if this version is still there, and not another one of its number.
@@ -350,7 +368,7 @@ class ModelStore:
         folder = self._folder / manifest.name / str(manifest.version)
         files = {}
         for title, digest in manifest.files.items():
-            if title not in (SHARD, ARRAYS, PREPARATION, PROFILE, RECORD, EVALUATION):
+            if title not in _FILES:
                 raise InputError(f"{what} lists a file that is no part of a model: {title!r}")
             try:
                 files[title] = (folder / title).read_bytes()

@@ -31,7 +31,6 @@ from vertikal.errors import (
 )
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import check_policy
-from vertikal.node.links.protocols import protocol_name
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.score_reading import ScoreReading
@@ -46,6 +45,7 @@ from vertikal.node.storage.question_count import QuestionCount
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.records import msgpack_reader
+from vertikal.version import __version__
 
 ASKED = Disclosure(
     "ids asked for",
@@ -161,13 +161,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        home: PartyHome,
-        links: StandingLinks,
-        record: JobRecord,
-        name: str,
-        cache: ModelCache,
-        protocol: int,
+        self, home: PartyHome, links: StandingLinks, record: JobRecord, name: str, cache: ModelCache
     ) -> None:
         self._home = home
         self._cache = cache
@@ -183,9 +177,7 @@ class Session:
             name=name,
             deadline=WAIT,
             patience=PATIENCE,
-            protocol=protocol,
         )
-        self._protocol = protocol
         self._party: Any = None
         self._comparison: RequestComparison | None = None
         """None at a dealer without data, which is told no ids."""
@@ -212,7 +204,7 @@ class Session:
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
                 job=self._name,
                 settings_digest=self._model.digest,
-                version=protocol_name(self._protocol),
+                version=__version__,
                 masking=job.masking,
                 shape=job.shape,
             )
@@ -272,7 +264,8 @@ class Session:
             chosen = np.ones(len(ids), bool) if degraded else everywhere
         self._send_chosen(chosen)
         self._compare(request, chosen)
-        settings = self.record.proposal.job.algorithm_settings()
+        # As the model was trained: a search may have chosen other settings than the job's first.
+        settings = self._model.shard.settings
         values = np.full((len(ids), settings.outputs), np.nan)
         if chosen.any():
             values[chosen] = self._predict(ids, chosen)

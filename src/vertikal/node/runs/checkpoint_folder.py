@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import shutil
 import struct
 from collections.abc import Callable
@@ -34,6 +35,7 @@ ROWS = "rows"
 MARKS = "marks"
 SPLIT = "split"
 _DIGEST = 32
+_BLOCK = re.compile(r"-\d{6}")
 _HEAD = struct.Struct("<Q32s")
 
 
@@ -155,6 +157,15 @@ class CheckpointFolder:
             if path.name not in (SECRET, ROWS, MARKS, SPLIT) and not path.name.startswith(OPENED):
                 path.unlink()
         self._ends.clear()
+
+    def forget_part(self, part: str) -> None:
+        """Forget blocks and answers of one part of the job (`PartOfCheckpoints`) that is done."""
+        for path in self.folder.glob(f"*.{part}*"):
+            ending = path.name.rpartition(f".{part}")[2]
+            done = ending == ".list" or _BLOCK.fullmatch(ending)
+            if done and not path.name.startswith(OPENED):
+                path.unlink()
+                self._ends.pop(path.name.removesuffix(".list"), None)
 
     def clear(self) -> None:
         """Forget the job."""

@@ -1,6 +1,6 @@
 """One run of one job at one party, stage by stage.
 
-The stages are: resume, align, prepare, train, evaluate, publish, predict.
+The stages are: resume, align, prepare, search, train, evaluate, publish, predict.
 
 Between services the parties first tell one another how far each has come, so that all take up the
 work at the same place. Every stage leaves a checkpoint; a run that is broken off costs no more than
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.algorithms.algorithm import Fit
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.compute.threads import one_blas_thread
@@ -44,15 +46,26 @@ from vertikal.errors import (
 from vertikal.files import disk_error, is_full
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
+from vertikal.node.config.job_file import Job, in_words
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.score_reading import ScoreReading
+from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.training_record import TrainingRecord
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
-from vertikal.node.runs.evaluation import HeldOut, agree_on_rows, choose_rows, evaluate
+from vertikal.node.runs.measuring.evaluation import HeldOut, Trained, evaluate, evaluate_folds
+from vertikal.node.runs.measuring.fits import FitRows, Judged, judge_fits, judged_of
+from vertikal.node.runs.measuring.row_parts import (
+    JUDGING,
+    agree_on_parts,
+    choose_parts,
+    parts_rows,
+)
+from vertikal.node.runs.measuring.search import search
 from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.runs.workplaces import Workplace
 from vertikal.node.storage.prepared_correlation import CorrelationFile
+from vertikal.party.checkpoints import Checkpoints, PartOfCheckpoints
 from vertikal.party.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.keys.prg import derive_key
@@ -89,7 +102,9 @@ class RunRows(NamedTuple):
 
     trained: Array
     held_out: Array | None = None
-    """Rows that are held out of training, if the job is evaluated."""
+    """Rows that are held out of training, if some are."""
+    parts: Array | None = None
+    """The part of each row of training (`row_parts`), if the job has several."""
     split: str = ""
     """Digest of the choice of these rows, which all parties must share."""
 
@@ -103,8 +118,6 @@ class PartyRun:
     reporter: ProgressReporter
     prepared: CorrelationFile | None = None
     """Correlation that a dealer without columns has computed ahead of this run."""
-    version: str = __version__
-    """Release or protocol of the run, which must be the same at all parties."""
     steps: list[Party] = field(default_factory=list)
     """The party in each step of the run so far: their ledgers say what left it."""
 
@@ -122,6 +135,8 @@ class Columns:
     """Rows of other people, to be predicted after training."""
     held_out: HeldOut | None = None
     """Rows that are predicted after training to measure the model."""
+    parts: Array | None = None
+    """The part of each row of training (`row_parts`), if the job has several."""
     split: str = ""
     """Digest of the choice of these rows, which all parties must share."""
     profile: Profile | None = None
@@ -181,7 +196,7 @@ def _take_part(run: PartyRun) -> Any:
         reached = _resume(run, kept)
         if reached < TRAINED:
             columns = _prepare(run, _common_rows(run, kept, reached))
-    elif place.job.evaluation is not None and columns is not None:
+    elif parts_rows(place) and columns is not None:
         columns = _prepare(run, _part(run, np.arange(columns.table.rows)))
     shard = None if columns is None else _learn(run, columns)
     if kept is not None:
@@ -275,18 +290,31 @@ def _common_rows(run: PartyRun, kept: CheckpointFolder, reached: int) -> RunRows
 
 def _part(run: PartyRun, rows: Array) -> RunRows:
     """Part the common rows into those of training and those held out, as the leader says."""
-    if run.place.job.evaluation is None:
+    place = run.place
+    if not parts_rows(place):
         return RunRows(rows)
-    party = _party(run, Table(run.place.me, (), np.zeros((len(rows), 0))), None, "hold out")
-    held, split = agree_on_rows(party, run.place, rows)
-    run.place.note("held out", f"{held.sum()} of {len(rows)} common rows, for evaluation")
-    return RunRows(rows[~held], rows[held], split)
+    party = _party(run, Table(place.me, (), np.zeros((len(rows), 0))), "hold out")
+    parts = agree_on_parts(party, place, rows)
+    held = parts.held
+    if held.any():
+        place.note("held out", f"{held.sum()} of {len(rows)} common rows, for evaluation")
+    if parts.folds is not None:
+        fewest = int(np.bincount(parts.numbers)[1:].min())
+        if fewest < place.least_difference:
+            raise PeerVisibleError(
+                f"{place.me} takes part in fits that differ by {place.least_difference} rows at "
+                f"least (least_difference), and a fold has {fewest}; ask for fewer folds"
+            )
+        place.note("folds", f"{parts.folds}, of {fewest} of {len(rows)} common rows or more")
+    return RunRows(
+        rows[~held], rows[held] if held.any() else None, parts.numbers[~held], parts.digest
+    )
 
 
 def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
     """Find the common rows, in an order that all share, and keep them for later runs."""
     place = run.place
-    party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
+    party = _party(run, Table(place.me, (), np.zeros((0, 0))), "align")
     most = place.ids_of_others(len(ids))
     brought = "".join(f", at most {count} ids of {name}" for name, count in most.items())
     # Before anything is sent: the leader may know the common ids of a run that ends half way.
@@ -310,7 +338,7 @@ def _align(run: PartyRun, kept: CheckpointFolder, ids: Ids) -> None:
 def _hear_rows(run: PartyRun, kept: CheckpointFolder) -> None:
     """At a dealer without data: hear from all others how many rows they have in common."""
     place = run.place
-    party = _party(run, Table(place.me, (), np.zeros((0, 0))), None, "align")
+    party = _party(run, Table(place.me, (), np.zeros((0, 0))), "align")
     said = {}
     # One wait for all of the others' waits; whoever is lost meanwhile still ends it.
     with party.clock.stage("alignment of the others"), party.waiting(10 * party.deadline):
@@ -330,7 +358,7 @@ def _hear_rows(run: PartyRun, kept: CheckpointFolder) -> None:
 def _prepare(run: PartyRun, rows: RunRows | None) -> Columns:
     with run.reporter.stage("prepare"):
         columns = prepare(run.place, rows)
-    return columns if rows is None else replace(columns, split=rows.split)
+    return columns if rows is None else replace(columns, parts=rows.parts, split=rows.split)
 
 
 def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
@@ -356,9 +384,9 @@ def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
         _check_private(place.me, used.columns, prepared.table)
     profile = learn_profile(used.source, preparation, trained)
     found = _labels(place, used.source, rows)
-    if rows is None and job.evaluation is not None and place.me == job.leader:
+    if rows is None and parts_rows(place) and place.me == job.leader:
         # A column that no rows can be held out by is found before anything is sent.
-        choose_rows(place, np.arange(prepared.table.rows))
+        choose_parts(place, np.arange(prepared.table.rows))
     # Columns and labels were read after the ids, by hours where others were waited for: another
     # table would give these people the rows of others. Nothing of the columns has left so far.
     place.check_table(used.source)
@@ -433,43 +461,115 @@ def _test_table(place: Workplace, preparation: Preparation) -> Table | None:
 
 
 def _learn(run: PartyRun, columns: Columns) -> Any:
-    """Run the job's program; its shard goes into the store."""
+    """Search settings if the job does, run its program, and measure; the shard is stored."""
     place = run.place
-    algorithm, settings = algorithm_named(place.job.algorithm), place.job.algorithm_settings()
+    place.book(columns.rows)
+    candidate, table = _search(run, columns)
+    settings = place.job.algorithm_settings(candidate)
+
+    def publish(shard: Any, evaluation: Evaluation | None) -> None:
+        found = Found(place.job.candidates[candidate], evaluation, table)
+        _publish(run, columns, shard, found)
 
     def save_early(shard: Any) -> None:
         # A run that is resumed stores nothing early: a stored shard says that the job is done.
         if place.checkpoints is None:
-            _publish(run, columns, shard, None)
+            publish(shard, None)
 
-    place.book(columns.rows)
-    party = _party(run, columns.table, columns.labels, "train", save_early, columns.split)
-    shard = algorithm.train(party, settings, place.budget, place.facts["job"])
-    _publish(run, columns, shard, _evaluate(run, columns, shard))
+    folds = _folds(place.job, columns, settings)
+    shard, judged = _train(run, columns, settings, folds, save_early)
+    model = Trained(settings, shard, columns.table, columns.labels, columns.classes)
+    publish(shard, _evaluate(run, columns, model, folds, judged))
     return shard
 
 
-def _evaluate(run: PartyRun, columns: Columns, shard: Any) -> Evaluation | None:
-    """Measure the model on the rows held out, if there are any: at the leader."""
-    if columns.held_out is None:
-        return None
-    with run.reporter.stage("evaluate"):
-        found = evaluate(
-            run.place,
-            lambda table, step: _party(run, table, None, step),
-            shard,
-            columns.held_out,
-            (columns.table, columns.labels),
+class Found(NamedTuple):
+    """Findings of a run beside the shard: settings that it chose, and measures."""
+
+    settings: dict[str, Any]
+    evaluation: Evaluation | None = None
+    search: SearchTable | None = None
+
+
+def _search(run: PartyRun, columns: Columns) -> tuple[int, SearchTable | None]:
+    """Choose among the job's settings; return the number of the best, and the leader's table."""
+    place = run.place
+    if place.job.search is None or columns.parts is None:
+        return 0, None
+    with run.reporter.stage("search"):
+        best, table = search(
+            place,
+            partial(_party, run),
+            columns.table,
+            columns.labels,
+            columns.parts == JUDGING,
             columns.classes,
-            run.reporter,
         )
+    place.note("searched", f"chosen: {in_words(place.job.candidates[best])}")
+    return best, table
+
+
+def _folds(job: Job, columns: Columns, settings: Any) -> list[Fit]:
+    """List the fits of all folds, each without the rows of one; none without folds."""
+    folds = job.evaluation.folds if job.evaluation is not None else None
+    if columns.parts is None or folds is None:
+        return []
+    return [Fit(settings, columns.parts != fold) for fold in range(1, folds + 1)]
+
+
+def _train(
+    run: PartyRun,
+    columns: Columns,
+    settings: Any,
+    folds: list[Fit],
+    save_early: Callable[[Any], None],
+) -> tuple[Any, list[Judged] | None]:
+    """Train on all rows, and without each fold; return the shard, and what the leader judges."""
+    place, algorithm = run.place, algorithm_named(run.place.job.algorithm)
+    shared = bool(folds) and algorithm.shares_features(settings, settings)
+    judged = None
+    if folds and not shared:
+        rows = FitRows(columns.table, columns.labels)
+        judged = judge_fits(place, partial(_party, run), "fold", algorithm, folds, rows)
+    party = _party(
+        run,
+        columns.table,
+        "train",
+        labels=columns.labels,
+        settings=settings,
+        save_shard=save_early,
+        split=columns.split,
+    )
+    if not shared:
+        return algorithm.train(party, settings, place.budget, place.facts["job"]), judged
+    fits = [*folds, Fit(settings, np.ones(columns.table.rows, bool))]
+    fitted = algorithm.fit_several(party, fits)
+    return fitted[-1].shard, judged_of(algorithm, fits, fitted) if party.leads else None
+
+
+def _evaluate(
+    run: PartyRun,
+    columns: Columns,
+    model: Trained,
+    folds: list[Fit],
+    judged: list[Judged] | None,
+) -> Evaluation | None:
+    """Measure the model, or the fits of its folds, on rows held out: at the leader."""
+    steps = partial(_party, run)
+    with run.reporter.stage("evaluate"):
+        if folds:
+            found = evaluate_folds(run.place, steps, model, folds, judged, run.reporter)
+        elif columns.held_out is not None:
+            found = evaluate(run.place, steps, model, columns.held_out, run.reporter)
+        else:
+            found = None
     if found is not None:
         run.place.note("evaluated", found.first_line)
         run.reporter.result = found.first_line
     return found
 
 
-def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation | None) -> None:
+def _publish(run: PartyRun, columns: Columns, shard: Any, found: Found) -> None:
     """Store the shard, in place of those that earlier runs of this job have stored."""
     place = run.place
     if place.models is None:
@@ -477,6 +577,7 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation
     earlier = place.models.of_job(place.facts["job"])
     algorithm = algorithm_named(place.job.algorithm)
     facts = {**place.facts, **_facts(place, columns), **algorithm.facts_for_owner(shard)}
+    facts["settings"] = {**place.job.settings, **found.settings}
     if columns.classes:
         facts["classes"] = list(columns.classes)
     if len(columns.classes) == 2:
@@ -488,7 +589,8 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, evaluation: Evaluation
         preparation=columns.preparation,
         profile=columns.profile,
         record=TrainingRecord.of(place.me, run.steps),
-        evaluation=evaluation,
+        evaluation=found.evaluation,
+        search=found.search,
         facts=facts,
     )
     for one in earlier:
@@ -503,7 +605,6 @@ def _facts(place: Workplace, columns: Columns) -> dict[str, Any]:
         facts["held_out"] = columns.held_out.table.rows
     return facts | {
         "algorithm": job.algorithm,
-        "settings": job.settings,
         "columns": list(columns.preparation.names),
         "parties": {
             name: {
@@ -520,38 +621,50 @@ def _predict(run: PartyRun, shard: Any, columns: Columns, test: Table) -> None:
     """Predict the test rows; the first label party keeps the values."""
     job = run.place.job
     algorithm = algorithm_named(job.algorithm)
-    values = algorithm.predict(_party(run, test, None, "predict"), shard)
+    party = _party(run, test, "predict", settings=shard.settings)
+    values = algorithm.predict(party, shard)
     if values is not None:
-        settings = job.algorithm_settings()
-        reading = ScoreReading.of(algorithm, settings, shard, columns.classes)
+        reading = ScoreReading.of(algorithm, shard.settings, shard, columns.classes)
         run.place.write_predictions(reading.records(values))
 
 
 def _party(
     run: PartyRun,
     table: Table,
-    labels: Labels | None,
     step: str,
+    *,
+    labels: Labels | None = None,
+    settings: Any = None,
+    fit: bool = False,
     save_shard: Callable[[Any], None] = lambda shard: None,
     split: str = "",
 ) -> Party:
-    """Make this party for one step of the run; all must have the same settings and ``split``."""
+    """Make this party for one step of the run; all must have the same settings and ``split``.
+
+    A ``fit`` beside the model's own has its own secret, and its own part of the checkpoints.
+    """
     place, job = run.place, run.place.job
+    used = job.algorithm_settings() if settings is None else settings
+    checkpoints: Checkpoints | None = None
+    if step == "train":
+        checkpoints = place.checkpoints
+    elif fit and place.checkpoints is not None:
+        checkpoints = PartOfCheckpoints(place.checkpoints, step)
     party = Party(
         run.mesh,
         table,
         label_parties=job.label_parties,
         labels=labels,
-        secret=place.secret,
+        secret=derive_key(place.secret, "fit", step) if fit else place.secret,
         job=f"{place.run}/{step}",
-        settings_digest="" if step == "align" else digest(job.algorithm_settings()) + split,
-        version=run.version,
+        settings_digest="" if step == "align" else digest(used) + split,
+        version=__version__,
         masking=job.masking,
         shape=job.shape,
         observer=run.reporter,
         save_shard=save_shard,
         # Other steps are no work to go on with: what they open is counted where they begin.
-        checkpoints=place.checkpoints if step == "train" else None,
+        checkpoints=checkpoints,
         prepared=run.prepared if step == "train" else None,
     )
     run.steps.append(party)

@@ -67,6 +67,8 @@ class Workplace:
     """
     least_rows = 1
     """Fewest common rows with which this party takes part, where ids are matched."""
+    least_difference = 1
+    """Fewest rows by which fits of one job must differ, if they do."""
     finished = False
     """This party has trained the job before and given up its checkpoints."""
     budget: BudgetFile | None = None
@@ -143,6 +145,7 @@ class ServiceWorkplace(Workplace):
         )
         self.record = record
         self.least_rows = home.policy.least_rows
+        self.least_difference = home.policy.least_difference
         self.finished = record.done
         self._home = home
 

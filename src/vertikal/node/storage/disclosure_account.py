@@ -51,14 +51,18 @@ class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out_predictions: int = 0
     """Predictions of a row that is held out of training to evaluate the model; 0 if these show
     features, or if there are none."""
+    predictions_of_fits: int = 0
+    """Predictions of a row by fits beside the model's own, of folds and of a search, that were not
+    trained on it; 0 if these show features, or if there are none."""
     bounded: bool = True
     """False if the owner has allowed a level that shows these numbers whatever their number."""
 
     @property
     def row_bits(self) -> int:
-        """Bits about each row: it is either a row of training or held out."""
+        """Bits about each row at most: one of training, or held out, and that of all other fits."""
         evaluated = self.held_out_predictions * self.prediction_bits
-        return max(self.values * self.value_bits, evaluated)
+        of_fits = self.predictions_of_fits * self.prediction_bits
+        return max(self.values * self.value_bits, evaluated) + of_fits
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from vertikal.demo.credit import credit_population
 from vertikal.errors import AgreementError, InputError, PeerStopped
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.store import ModelStore
-from vertikal.node.runs import evaluation as evaluating
 from vertikal.node.runs import leader
 from vertikal.node.runs.checkpoint_folder import CheckpointFolder
 from vertikal.node.runs.launch import check_tables, run_threads
+from vertikal.node.runs.measuring import evaluation as evaluating
+from vertikal.node.runs.measuring import row_parts
 from vertikal.node.runs.workplaces import FolderWorkplace
 from vertikal.node.storage.audit_log import read
 from vertikal.node.storage.id_marks import MARK_BYTES
@@ -89,11 +90,11 @@ def run(folder, name, top=BY_TIME, settings=OPEN, algorithm="fdskl", part="", **
 def test_the_measures_are_those_of_a_model_that_never_saw_the_rows(tmp_path):
     """The twin: a job on the first rows alone, which predicts a table of the last ones."""
     people = write_people(tmp_path)
-    manifest, account, found = run(tmp_path, "whole")
+    manifest, account, found, _ = run(tmp_path, "whole")
     tested = {name: f'test = "{name}-new.csv"' for name in NAMES}
     columns = list(people.columns["lender"])
     tested["lender"] += f"\ncolumns = {columns}"
-    twin, _, nothing = run(tmp_path, "twin", top="", part="-old", **tested)
+    twin, _, nothing, _ = run(tmp_path, "twin", top="", part="-old", **tested)
     assert nothing is None
     assert manifest.digest == twin.digest
     with (tmp_path / "out" / "predictions.csv").open() as file:
@@ -127,7 +128,8 @@ def test_alone_is_of_the_label_partys_columns_and_together_of_all(tmp_path):
     assert first.first_line == (
         f"AUC {first.together.numbers['auc'].value:.3f} "
         f"({first.together.numbers['auc'].low:.3f} to {first.together.numbers['auc'].high:.3f}) "
-        f"together, {first.alone.numbers['auc'].value:.3f} with the columns of lender alone"
+        f"together, {first.alone.numbers['auc'].value:.3f} with the columns of lender alone, "
+        f"{first.linear.numbers['auc'].value:.3f} by a linear model of all"
     )
 
 
@@ -226,7 +228,7 @@ def test_rows_of_one_group_are_on_one_side(tmp_path):
         JOB.format(algorithm="fdskl", top=top, settings=OPEN, part="", lender="", bank="", shop="")
     )
     place = FolderWorkplace("lender", Job.load(path), path)
-    held = evaluating.choose_rows(place, np.arange(ROWS))
+    held = row_parts.choose_parts(place, np.arange(ROWS)) == row_parts.HELD
     groups = np.arange(ROWS) // 9
     assert not set(groups[held]) & set(groups[~held])
     assert 0.1 < held.mean() < 0.3
@@ -238,7 +240,10 @@ def test_rows_of_one_group_are_on_one_side(tmp_path):
     ("top", "settings", "words"),
     [
         ("[evaluation]\nholdout = 1.5", OPEN, "holdout must be a share between 0 and 1"),
-        ("[evaluation]\nfolds = 5", OPEN, "evaluation must be some of"),
+        ("[evaluation]\nfolds = 1", OPEN, "folds must be a number from 2 to 20"),
+        ("[evaluation]\nfolds = 5\nholdout = 0.3", OPEN, "not with both"),
+        ('[evaluation]\nfolds = 5\ntime = "month"', OPEN, "time must be left out with folds"),
+        ("[evaluation]\nfolds = 5\ncontributions = true", OPEN, "false with folds"),
         ('[evaluation]\ngroup = "a"\ntime = "b"', OPEN, "not by both"),
         ('[evaluation]\ntime = "default"', OPEN, "by another column than the label"),
         ('[evaluation]\ntime = "year"', OPEN, "by one of the columns"),
@@ -275,8 +280,7 @@ def test_a_leader_that_tells_each_party_other_rows_is_found_out(tmp_path, monkey
 
     def tell(party, to, payload, disclosure):
         if disclosure.name == "held-out rows" and to == "shop":
-            bits = np.unpackbits(payload, count=ROWS)
-            payload = np.packbits(np.roll(bits, 1))
+            payload = np.roll(payload, 1)
         real(party, to, payload, disclosure)
 
     monkeypatch.setattr(Party, "tell", tell)
@@ -340,7 +344,7 @@ def test_between_services_rows_are_held_out_by_an_offered_column(tmp_path):
     offer_months(tmp_path)
     with trio(tmp_path) as world:
         world.done(world.submit().digest)
-        manifest, _, found = world.models("lender").details("credit")
+        manifest, _, found, _ = world.models("lender").details("credit")
     assert 20 <= found.together.rows <= 60
     assert found.trained + found.together.rows == 160
     assert found.way == "the last by month"
@@ -423,14 +427,14 @@ def test_predictions_that_are_lost_are_opened_three_times_and_no_more(tmp_path, 
 def test_other_rows_held_out_in_a_later_run_are_refused(tmp_path, monkeypatch):
     begin(tmp_path)
     BrokenOff(monkeypatch, 1)
-    real, calls = evaluating.choose_rows, []
+    real, calls = row_parts.choose_parts, []
 
     def choose(place, rows):
         calls.append(1)
-        held = real(place, rows)
-        return held if len(calls) == 1 else ~held
+        parts = real(place, rows)
+        return parts if len(calls) == 1 else 1 - parts
 
-    monkeypatch.setattr(evaluating, "choose_rows", choose)
+    monkeypatch.setattr(row_parts, "choose_parts", choose)
     with trio(tmp_path) as world:
         digest = world.submit().digest
         record = world.wait("lender", digest, lambda one: one.final, "stops")
