@@ -15,7 +15,7 @@ from vertikal.cli.group import OrderedGroup
 from vertikal.cli.terminal.output import json_option, print_json, print_table
 from vertikal.cli.terminal.party_option import VARIABLE, party_file
 from vertikal.cli.terminal.passphrase import passphrase
-from vertikal.errors import InputError
+from vertikal.errors import InputError, PartyUnfit
 
 _FILE = click.argument(
     "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
@@ -105,6 +105,29 @@ def start(file: Path | None) -> None:
     service.stop()
     # Whatever thread of a library still waits for a peer must not keep the process.
     os._exit(0)
+
+
+@party.command()
+@_FILE
+@json_option
+def health(file: Path | None, as_json: bool) -> None:
+    """Tell whether the service of the party in FILE is well.
+
+    The exit code is 0 while it beats and its store has room. Parties that are away are named, and
+    are no fault of this one. Service managers and containers can ask this.
+    """
+    from vertikal.node.config.party_search import store_of
+    from vertikal.node.control import ask
+
+    told = ask(store_of(file), "health")
+    if as_json:
+        print_json(told)
+    else:
+        click.echo(f"{told['party']} is {told['status']}, vertikal {told['version']}")
+        for name, state in told["peers"].items():
+            click.echo(f"{name}: {state}")
+    if told["faults"]:
+        raise PartyUnfit("; ".join(told["faults"]))
 
 
 def own_passphrase(path: Path) -> bytes | None:

@@ -46,6 +46,7 @@ from vertikal.node.links.messages import (
 from vertikal.node.links.peer_description import describe_peers
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.membership import Membership
+from vertikal.node.monitoring.health import health_of
 from vertikal.node.monitoring.routes import monitor
 from vertikal.node.monitoring.service_view import ServiceView
 from vertikal.node.predictions.endpoint import Endpoint
@@ -126,6 +127,7 @@ class Service:
             "reject": self._reject,
             "cancel": self._cancel,
             "peers": self._peers,
+            "health": self._health,
             "catalog": self._list_offers,
             "plan": self._plan,
             "predict": self._predict,
@@ -240,6 +242,9 @@ class Service:
     def _summary(self, record: JobRecord) -> dict[str, Any]:
         run = self.runs.run_of(record)
         return summarise_job(record, self.gossip, None if run is None else run.progress)
+
+    def _health(self) -> Any:
+        return health_of(self.view)[1]
 
     def _peers(self) -> Any:
         return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)

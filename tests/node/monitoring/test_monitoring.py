@@ -15,11 +15,13 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.node.alone import alone, kept, proposal
 from tests.node.services import trio
 from tests.organisations import RULE, lay_out, write_job
+from vertikal.cli import main
 from vertikal.errors import InputError
 from vertikal.node.config.party_file import Log, PartyFile
 from vertikal.node.monitoring.health import LATE, health_of
@@ -119,7 +121,7 @@ def port_of(said):
     return int(found[1])
 
 
-def test_a_service_serves_both(tmp_path, quick_beats):
+def test_a_service_serves_both(tmp_path, quick_beats, monkeypatch):
     lay_out(tmp_path, rows=60, policy={"bank": RULE + MONITOR, "shop": RULE})
     write_job(tmp_path, directions=16, settings='disclosure = "open"')
     with trio(tmp_path) as world:
@@ -136,9 +138,18 @@ def test_a_service_serves_both(tmp_path, quick_beats):
         assert not any(one in text for one in columns)
         with pytest.raises(HTTPError, match="404"):
             fetch(port, "/predict")
+        command = ["party", "health", str(tmp_path / "bank" / "party.toml")]
+        shown = CliRunner().invoke(main, command)
+        assert shown.exit_code == 0
+        assert shown.output.splitlines()[1:] == ["lender: connected", "shop: connected"]
+        monkeypatch.setattr(world["bank"].home, "has_room", lambda: False)
         world["bank"].home.room.full = True
         with pytest.raises(HTTPError, match="503"):
             fetch(port, "/health")
+        shown = CliRunner().invoke(main, command)
+        assert shown.exit_code == 1
+        assert "bank is failing" in shown.output
+        assert "error: the disk of the store is full" in shown.output
 
 
 def test_jobs_are_counted_by_state(tmp_path):

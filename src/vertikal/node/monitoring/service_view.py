@@ -69,10 +69,11 @@ class ServiceView:
         return self._home.account.balances()
 
     def _state(self, record: JobRecord) -> str:
+        if record.done:
+            # A run ends a moment after its party is done.
+            return DONE
         if self._is_running(record.digest):
             return RUNS
-        if record.done:
-            return DONE
         if record.final is not None:
             return ENDED
         return WAITS_FOR_OTHERS if record.verdict(self.me) else WAITS_FOR_OWNER
