@@ -148,6 +148,43 @@ def compare(first: str, second: str, as_json: bool, store: Path | None, party: P
         click.echo("not both were evaluated here; the label party keeps the measures", err=True)
 
 
+@model.command()
+@click.argument("name")
+@click.option("--version", type=click.IntRange(1), help="Version; the newest by default.")
+@click.option(
+    "--mlflow",
+    "uri",
+    metavar="URI",
+    required=True,
+    help="The MLflow server, as https://mlflow.example or file:///srv/runs.",
+)
+@click.option("--experiment", default="vertikal", help="Experiment of MLflow; vertikal by default.")
+@json_option
+@_store_option
+@party_option
+def log(
+    name: str,
+    version: int | None,
+    uri: str,
+    experiment: str,
+    as_json: bool,
+    store: Path | None,
+    party: Path | None,
+) -> None:
+    """Log the model NAME in MLflow.
+
+    Settings, measures, the card and the page become one run there; the shard stays here.
+    """
+    from vertikal.node.models.mlflow_log import log_model
+
+    found = _models(party, store).details(name, version)
+    run = log_model(found, uri, experiment)
+    if as_json:
+        print_json({"model": name, "version": found.manifest.version, "run": run})
+        return
+    click.echo(f"logged {name}, version {found.manifest.version}, as run {run}")
+
+
 def _numbered(text: str) -> tuple[str, int | None]:
     """Read NAME or NAME:VERSION."""
     name, colon, number = text.rpartition(":")
@@ -162,10 +199,16 @@ def _numbered(text: str) -> tuple[str, int | None]:
 @click.argument("name")
 @click.option("--version", type=click.IntRange(1), help="Version; all by default.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
 @_store_option
 @party_option
 def delete(
-    name: str, version: int | None, yes: bool, store: Path | None, party: Path | None
+    name: str,
+    version: int | None,
+    yes: bool,
+    as_json: bool,
+    store: Path | None,
+    party: Path | None,
 ) -> None:
     """Delete this party's shard of the model NAME.
 
@@ -177,6 +220,9 @@ def delete(
     if not yes:
         click.confirm(f"Delete {what}?", abort=True)
     gone = models.delete(name, version)
+    if as_json:
+        print_json({"model": name, "deleted": gone})
+        return
     click.echo(f"deleted {name}, {', '.join(f'version {number}' for number in gone)}")
 
 
