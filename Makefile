@@ -14,7 +14,7 @@ COVERING := tests/ring tests/mesh tests/secure tests/conformance
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all pytest lint type format docs bench clean constraints audit help
+.PHONY: demo test test-all pytest mutants lint type format docs bench clean constraints audit help
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -49,6 +49,9 @@ pytest: .venv/.installed-dev
 	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report= $(PYTEST_ARGS) $(COVERING)
 	@$(BIN)/python -m coverage report --skip-covered --fail-under=100
 	$(BIN)/python -m pytest $(SPREAD) $(PYTEST_ARGS) $(COVERING:%=--ignore=%)
+
+mutants: .venv/.installed-dev  ## do small wrongs to the functions of the paper map; its tests must notice each
+	$(BIN)/python -m tests.mutants
 
 lint: .venv/.installed-dev  ## ruff: rules and formatting
 	$(BIN)/ruff check .

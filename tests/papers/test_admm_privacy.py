@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from vertikal.algorithms.admm.design import normalised
 from vertikal.algorithms.admm.noise import Noise, Release, plan_noise
 from vertikal.algorithms.admm.settings import AdmmSettings, Privacy
 from vertikal.party.party import Party
@@ -62,6 +63,27 @@ def test_lemma_1_is_exceeded():
     moved = np.linalg.norm(D @ x - E @ x)  # Definition 2: both with the x of D
     assert moved == pytest.approx(bound, rel=1e-6)
     assert moved > 5 * lemma1_sensitivity(columns, rho, penalty, 2, bound)
+
+
+def test_lemma_1_as_printed():
+    """3/(d_m ρ)·[λc₁ + (1 + Mρ)b₁] by hand: 3/(6·0.5)·[2·3 + (1 + 4·0.5)·7] = 27."""
+    assert lemma1_sensitivity(6, 0.5, 2.0, 4, 7.0, smoothness=3.0) == pytest.approx(27.0)
+    # Each of the numbers by itself.
+    assert lemma1_sensitivity(12, 0.5, 2.0, 4, 7.0, smoothness=3.0) == pytest.approx(13.5)
+    assert lemma1_sensitivity(6, 1.0, 2.0, 4, 7.0, smoothness=3.0) == pytest.approx(20.5)
+    assert lemma1_sensitivity(6, 0.5, 0.0, 4, 7.0) == pytest.approx(21.0)
+    assert lemma1_sensitivity(6, 0.5, 0.0, 4, 1.0) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_assumption_2_rows_have_length_one(form):
+    values = np.random.default_rng(0).normal(size=(50, 4)) * np.logspace(-3, 3, 50)[:, None]
+    found = normalised(form(values))
+    dense = found.toarray() if sparse.issparse(found) else found
+    lengths = np.linalg.norm(dense, axis=1)
+    np.testing.assert_allclose(lengths, 1.0, atol=1e-9)
+    assert lengths.max() <= 1.0
+    np.testing.assert_allclose(dense, unit_rows(values), atol=1e-9)
 
 
 def test_theorem_3s_noise_leaves_the_span_of_the_columns_readable():

@@ -12,6 +12,9 @@ from tests.naive.kernels import exact_kernel
 from tests.naive.phases import cosines
 from tests.privacy.attacks.label_view import watching
 from vertikal import FDSKLClassifier, Stochastic
+from vertikal.kernels.random_features import FourierMap
+from vertikal.kernels.spectral import kernel_named
+from vertikal.ring.integers import Ring
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(25, 6))
@@ -37,12 +40,26 @@ def test_eq_2_the_offset_makes_the_mean_of_products_a_cosine(distance, place):
     assert quad(product, 0, 2 * math.pi)[0] == pytest.approx(math.cos(distance))
 
 
-@pytest.mark.parametrize("distance", [0.0, 0.5, 2.0])
-def test_eq_2_the_gaussian_measure_gives_the_gaussian_kernel(distance):
-    def integrand(omega):
-        return math.cos(omega * distance) * math.exp(-(omega**2) / 2) / math.sqrt(2 * math.pi)
+GRID = (np.arange(20_000) + 0.5) / 20_000
+"""Uniform numbers, evenly spread: a mean over them is an integral over the measure."""
 
-    assert quad(integrand, -12, 12)[0] == pytest.approx(math.exp(-(distance**2) / 2))
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern12", "matern32", "matern52"])
+@pytest.mark.parametrize("distance", [0.0, 0.5, 2.0])
+def test_eq_2_the_measure_that_is_drawn_from_gives_the_kernel(kernel, distance):
+    """∫ cos(ω·δ) dP(ω) = K(δ), P being what the package turns uniform numbers into."""
+    spectral = kernel_named(kernel)
+    coarse = GRID[::20]
+    scalars = spectral.shared_scalars(coarse)
+    if scalars is None:
+        omega = spectral.directions(GRID[None], None)
+    else:
+        # Every shared number with a spread of Gaussian ones.
+        uniforms = np.repeat(coarse[:, None], len(coarse), axis=1)
+        omega = spectral.directions(uniforms, scalars)
+    found = np.cos(omega * distance).mean()
+    expected = exact_kernel(kernel, np.zeros((1, 1)), np.full((1, 1), distance), 1.0)[0, 0]
+    assert found == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace", "matern12", "matern32", "matern52"])
@@ -55,6 +72,34 @@ def test_eq_3_the_label_party_holds_features_of_the_joint_kernel(kernel, masking
     assert np.abs(error).mean() < 0.015
     assert np.abs(error).max() < 0.07
     assert model.bandwidth_ == 2.0
+
+
+@pytest.mark.parametrize("functions", ["cosine", "pair"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_eq_3_by_the_features_that_the_package_makes(functions, dtype):
+    """The map itself, its factor √(2/D) included: inner products are kernel values."""
+    ring, total = Ring(16), 4096
+    generator = np.random.default_rng(1)
+    feature_map = FourierMap(
+        ring,
+        generator.normal(size=(6, total)) / 2.0,
+        generator.integers(0, 2**16, total).astype(np.uint16),
+        total,
+        functions=functions,
+    )
+    features = feature_map.decode(feature_map.local(X), dtype).astype(float)
+    error = features @ features.T - exact_kernel("gaussian", X, X, 2.0)
+    assert abs(error.mean()) < 0.01
+    assert np.abs(error).max() < 0.07
+    coefficients = generator.normal(size=(features.shape[1], 1))
+    phases = feature_map.local(X)
+    np.testing.assert_allclose(
+        feature_map.forward(phases, coefficients), features @ coefficients, atol=1e-4
+    )
+    residuals = generator.normal(size=(len(X), 1))
+    np.testing.assert_allclose(
+        feature_map.adjoint(phases, residuals), features.T @ residuals, atol=1e-4
+    )
 
 
 def test_eq_3_over_several_label_parties():

@@ -146,6 +146,42 @@ def test_with_pads_there_is_no_solution() -> None:
     assert recovered.residuals.min() > 1.0
 
 
+def test_definition_2_by_hand() -> None:
+    """The trees of the paper's Figure 2 and of AVFKAM's Figure 7; pairs that share a subtree."""
+    # FDSKL Figure 2: T1 on workers 1 to 4 pairs neighbours, T2 leaves worker 4 out.
+    t1: Tree = (("1", "2"), ("3", "4"))
+    assert shared_subtrees(t1, (("1", "3"), "2")) == set()
+    # AVFKAM Figure 7: both on all workers, paired otherwise.
+    assert shared_subtrees(t1, (("1", "3"), ("2", "4"))) == set()
+    # The same pair in both, whatever its order, and a pair within a larger subtree.
+    assert shared_subtrees(t1, (("2", "1"), "3")) == {frozenset("12")}
+    assert shared_subtrees(t1, (("1", "3"), ("4", "2"))) == set()
+    assert shared_subtrees(((t1, "5"), "6"), (("5", "6"), t1)) == {
+        frozenset("12"),
+        frozenset("34"),
+        frozenset("1234"),
+    }
+    # A tree of some of the parties only may not be a subtree of the other.
+    assert shared_subtrees((t1, "5"), t1) == {
+        frozenset("12"),
+        frozenset("34"),
+        frozenset("1234"),
+    }
+    # Two parties have one tree, and it is shared.
+    assert shared_subtrees(("1", "2"), ("2", "1")) == {frozenset("12")}
+
+
+def test_lemma_8_by_hand() -> None:
+    """Trees that Definition 2 allows and that show a number; and trees that show none."""
+    first: Tree = (("a", "k"), "c")
+    assert shared_subtrees(first, ("a", "c")) == set()
+    # c's masked number comes to a in T1, its mask in T2.
+    assert not safe(first, ("a", "c"))
+    assert not safe((("1", "2"), ("3", "4")), (("2", "1"), "3"))
+    # In T2 worker 1 receives 3's mask alone, and of T1 the sums of 2, and of 3 and 4.
+    assert safe((("1", "2"), ("3", "4")), ("1", ("2", "3")))
+
+
 def as_defined(parties: Sequence[str], without: str) -> tuple[Tree, Tree]:
     """Three parties: a T1 and a T2 that are totally different by Definition 2."""
     (root,) = set(parties[:1])

@@ -1,0 +1,20 @@
+"""Estimators of the federated methods that the papers compare with, for reproduction.
+
+Simulated parties only enter, with the interface of the other estimators and a ledger of their own.
+"""
+
+from vertikal.estimators.baselines.linear import (
+    AFSGDVPClassifier,
+    AFSVRGVPClassifier,
+    AsySQNClassifier,
+    FDMLClassifier,
+    FDSVRGClassifier,
+)
+
+__all__ = [
+    "AFSGDVPClassifier",
+    "AFSVRGVPClassifier",
+    "AsySQNClassifier",
+    "FDMLClassifier",
+    "FDSVRGClassifier",
+]
