@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from vertikal.errors import InputError
+
 T = TypeVar("T")
 
 Hook = Callable[[type, Any], Any]
@@ -46,6 +48,28 @@ def msgpack_reader(kind: type[T]) -> Callable[[bytes | memoryview], T]:
     """Make a `from_msgpack` of one type, for records that are read often."""
     with _lock:
         return msgspec.msgpack.Decoder(kind).decode
+
+
+class _Formatted(msgspec.Struct, frozen=True):
+    """Any record that says its format; one that does not has the first."""
+
+    format: int = 1
+
+
+def check_format(raw: bytes, newest: int, what: str, *, packed: bool = False) -> None:
+    """Refuse a record of a later format than ``newest``, whatever fields it has.
+
+    ``raw`` is JSON, or msgpack if it is ``packed``. What is no record at all is left to its reader.
+    """
+    try:
+        found = (from_msgpack if packed else from_json)(raw, _Formatted).format
+    except (msgspec.DecodeError, ValueError):
+        return
+    if found > newest:
+        raise InputError(
+            f"{what} has format {found}, this release reads formats up to {newest}; install the "
+            "release that wrote it, or a later one"
+        )
 
 
 def json_schemas(

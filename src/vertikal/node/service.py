@@ -44,6 +44,7 @@ from vertikal.node.links.messages import (
     unpack,
 )
 from vertikal.node.links.peer_description import describe_peers
+from vertikal.node.links.protocols import OWN, in_words, is_spoken
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.membership import Membership
 from vertikal.node.monitoring.health import health_of
@@ -55,6 +56,7 @@ from vertikal.node.runs.job_runs import JobRuns
 from vertikal.node.runs.leader import Leader
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.records import convert
+from vertikal.version import __version__
 
 if TYPE_CHECKING:
     from vertikal.node.predictions.predictor import Predictor
@@ -142,7 +144,7 @@ class Service:
     def start(self) -> None:
         """Connect to the peers, answer the owner, and take up the jobs that wait."""
         not_compared = self.home.not_compared()
-        self.home.log.record("started", not_compared=not_compared)
+        self.home.log.record("started", library=__version__, not_compared=not_compared)
         if not_compared:
             self._say(
                 f"keys not compared with {', '.join(not_compared)}: call them, and run `vertikal "
@@ -356,9 +358,13 @@ class Service:
             case Answered():
                 self.decisions.take_decision(sender, message.decision)
             case Begin():
-                self.decisions.take_begin(sender, message.digest, message.attempt)
+                if self._speaks(sender, message.protocol):
+                    self.decisions.take_begin(
+                        sender, message.digest, message.attempt, message.protocol
+                    )
             case Serve():
-                self.predictor.serve(sender, message.digest, message.session)
+                if self._speaks(sender, message.protocol):
+                    self.predictor.serve(sender, message.digest, message.session, message.protocol)
             case Probe():
                 self._meter.hear(sender, message)
             case CatalogAsked():
@@ -366,6 +372,15 @@ class Service:
             case CatalogTold():
                 self._catalog.hear(sender, message)
         self.runs.end_finished()
+
+    def _speaks(self, sender: str, protocol: int) -> bool:
+        """Tell if this release speaks the protocol of a run or session; note it if it does not."""
+        if is_spoken(protocol):
+            return True
+        self._on_nonsense(
+            sender, f"a run with protocol {protocol}; this release speaks {in_words(OWN)}"
+        )
+        return False
 
     def _on_nonsense(self, sender: str, reason: str) -> None:
         """Note what a peer sent and this party refused; a log that fails ends no link."""

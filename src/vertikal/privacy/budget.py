@@ -20,7 +20,7 @@ import msgspec
 from vertikal.errors import BudgetSpent, InputError
 from vertikal.files import sync_folder
 from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
-from vertikal.records import from_json
+from vertikal.records import check_format, from_json
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,10 +31,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rounds: int
 
 
+FORMAT = 1
+
+
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: float
     delta: float
     entries: tuple[Entry, ...] = ()
+    format: int = FORMAT
 
 
 class BudgetFile:
@@ -118,6 +122,7 @@ class BudgetFile:
                     "loss of power, leaves it so; restore it from a copy that holds all charges, "
                     "or remove it if no job with privacy has ever run here"
                 )
+            check_format(raw, FORMAT, f"budget file {str(self.path)!r}")
             content = from_json(raw, _Content)
         except FileNotFoundError:
             raise InputError(

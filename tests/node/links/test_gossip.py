@@ -9,6 +9,7 @@ from tests.node.alone import alone, kept, keys_of, proposal
 from tests.node.services import trio
 from tests.organisations import lay_out, write_job
 from tests.waiting import until
+from vertikal.errors import PeerStopped
 from vertikal.mesh.network_links import Link
 from vertikal.node.approval import proposals
 from vertikal.node.approval.proposals import SignedBytes
@@ -111,13 +112,13 @@ def test_a_party_that_has_left_is_missing(root):
         assert "shop is not in the federation file any more" in bank.gossip.missing(record)
 
 
-def test_no_run_begins_with_an_older_version_and_it_does_with_the_same(world, monkeypatch):
+def test_no_run_begins_with_another_protocol_and_it_does_with_the_same(world, monkeypatch):
     shop = world["shop"].gossip
     tell = shop.tell
 
     def old(name, message):
         if isinstance(message, Beat):
-            message = msgspec.structs.replace(message, version="0.0.9")
+            message = msgspec.structs.replace(message, version="0.0.9", oldest=0, newest=0)
         tell(name, message)
 
     monkeypatch.setattr(shop, "tell", old)
@@ -126,13 +127,55 @@ def test_no_run_begins_with_an_older_version_and_it_does_with_the_same(world, mo
     digest = world.submit().digest
     record = world.wait("lender", digest, lambda one: one.approved_by_all, "approved")
     state = world["lender"].answer({"command": "list"})[0]["state"]
-    assert "shop runs vertikal 0.0.9" in state
-    assert "install the same release" in state
+    assert "shop runs vertikal 0.0.9 (protocol 0), lender runs" in state
+    assert "(protocol 1): install the same release, or one next to it" in state
     seen = lender.beats["shop"].beat.time
     until(lambda: lender.beats["shop"].beat.time > seen + 1.0, "some beats")
     assert record.attempt == 0
     monkeypatch.setattr(shop, "tell", tell)
     world.done(digest)
+
+
+def test_releases_that_share_a_protocol_run_together(world, monkeypatch):
+    """The shop has the next release, which speaks the next protocol and this one, and says more."""
+    shop = world["shop"].gossip
+    tell = shop.tell
+
+    class LaterBeat(Beat, tag="Beat"):
+        mood: str = "well"
+
+    def later(name, message):
+        if isinstance(message, Beat):
+            given = msgspec.structs.asdict(message)
+            message = LaterBeat(**{**given, "version": "0.2.0", "newest": 2})
+        tell(name, message)
+
+    monkeypatch.setattr(shop, "tell", later)
+    lender = world["lender"].gossip
+    until(lambda: lender.beats["shop"].beat.version == "0.2.0", "a later beat")
+    (peer,) = [one for one in world["lender"].answer({"command": "peers"}) if one["name"] == "shop"]
+    assert (peer["version"], peer["faults"]) == ("0.2.0", [])
+    digest = world.submit().digest
+    world.done(digest)
+    assert world.record("shop", digest).protocol == 1
+
+
+def test_three_that_fit_two_by_two_do_not_run(root):
+    with alone(root, "lender") as (lender, _):
+        links = connected(lender, "bank", "shop")
+        assert len(links) == 2
+        record = kept(lender, proposal(root))
+        lender.gossip.hear("bank", Beat("0.0.9", 0.0, oldest=0, newest=1))
+        lender.gossip.hear("shop", Beat("0.2.0", 0.0, oldest=1, newest=2))
+        assert lender.gossip.missing(record) == []
+        assert lender.gossip.protocol(record) == 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gossip, "OWN", (0, 2))
+            lender.gossip.hear("bank", Beat("0.0.9", 0.0, oldest=0, newest=0))
+            (why,) = lender.gossip.missing(record)
+            assert "bank speaks protocol 0, shop speaks protocols 1 to 2" in why
+            with pytest.raises(PeerStopped, match="no protocol is common"):
+                lender.gossip.protocol(record)
 
 
 def test_who_submits_by_a_clock_that_is_ahead_is_told(tmp_path, monkeypatch):

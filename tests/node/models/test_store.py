@@ -226,7 +226,7 @@ def test_a_changed_file_is_not_used(models, tmp_path, title):
         (lambda m: m["files"].update({"../x": "0"}), "no part of a model: '../x'"),
         (lambda m: m["files"].pop("arrays.npz"), "lacks shard.json or arrays.npz"),
         (lambda m: m.update(strange=1), "manifest.json cannot be read"),
-        (lambda m: m.update(format=2), "has format 2, this library reads 1"),
+        (lambda m: m.update(format=2), "has format 2, this release reads formats up to 1"),
         (lambda m: m.update(kind="AdmmShard"), "must be a Shard, got a AdmmShard"),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_peer_on_another_version_is_named(world):
 
     def is_named():
         # The next beat of the service itself would replace this one.
-        shop.gossip.tell("lender", Beat("0.0.9", time.time()))
+        shop.gossip.tell("lender", Beat("0.0.9", time.time(), oldest=0, newest=0))
         waits = lender.gossip.missing(record)
         faults = [fault for one in lender.answer({"command": "peers"}) for fault in one["faults"]]
         return any("shop runs vertikal 0.0.9" in one for one in waits) and any(

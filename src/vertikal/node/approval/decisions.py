@@ -274,15 +274,15 @@ class Decisions:
         if record.leads(self.me):
             self._peers.pass_on(record, signed, decision.party)
 
-    def take_begin(self, sender: str, digest: str, attempt: int) -> None:
+    def take_begin(self, sender: str, digest: str, attempt: int, protocol: int) -> None:
         """Take part in a run that the leader of a job begins; nobody else may begin one."""
         record = self._book.find(digest)
         if record is None or sender != record.proposal.job.leader:
             self._home.note_refusal(sender, f"a run of job {digest[:12]} it may not begin")
             return
-        self.try_begin(record, attempt)
+        self.try_begin(record, attempt, protocol)
 
-    def try_begin(self, record: JobRecord, attempt: int) -> None:
+    def try_begin(self, record: JobRecord, attempt: int, protocol: int) -> None:
         """Begin a run here if all have approved the job and this party's policy allows the run.
 
         A policy that forbids it by now ends the job.
@@ -299,5 +299,5 @@ class Decisions:
                 self.stop(record, str(error), str(error))
                 return
             with self._book.changing(record):
-                record.attempt = attempt
+                record.attempt, record.protocol = attempt, protocol
         self._runs.begin(record)

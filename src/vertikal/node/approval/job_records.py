@@ -33,13 +33,17 @@ from vertikal.node.approval.proposals import (
     sign_proposal_again,
 )
 from vertikal.node.storage.audit_log import Fact
-from vertikal.records import from_msgpack, msgpack_reader
+from vertikal.records import check_format, from_msgpack, msgpack_reader
+from vertikal.version import PROTOCOL
 
 DIGITS = 4
 """Digits of a job's digest in its id, at least; also those that a command must give."""
 
 _read_decision = msgpack_reader(Decision)
 _STATES = {REJECT: "rejected", CANCEL: "cancelled"}
+
+
+FORMAT = 1
 
 
 class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +58,7 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changed: float
     by_rule: float = 0.0
     settled: bool = False
+    format: int = FORMAT
 
 
 @dataclass
@@ -80,6 +85,8 @@ class JobRecord:
     """Time at which a standing rule approved it here, also after it was ended; 0 if none did."""
     settled: bool = False
     """True once this party has heard that all are done: the job need not be in beats any more."""
+    protocol: int = PROTOCOL
+    """Protocol of the run that was begun last; it is not kept on disk."""
     digits: int = DIGITS
     """Digits of the digest that tell the job apart from others of its name here."""
 
@@ -301,7 +308,9 @@ def _load(path: Path, keys: Keys, say: Callable[[str], None]) -> JobRecord:
     of today. A job that has ended stays as it was, also when members have since left or renewed
     their keys.
     """
-    saved = from_msgpack(path.read_bytes(), _Saved)
+    raw = path.read_bytes()
+    check_format(raw, FORMAT, f"job file {path.name!r}", packed=True)
+    saved = from_msgpack(raw, _Saved)
     record = JobRecord(saved.number, saved.proposal, decode_proposal(saved.proposal))
     decisions = [(signed, _read_decision(signed.raw)) for signed in saved.decisions.values()]
     over = saved.done or any(decision.verdict in FINAL for _, decision in decisions)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from vertikal.errors import DiskFull
+from vertikal.errors import DiskFull, PeerStopped
 from vertikal.mesh.wire import MAX_NAME
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.proposals import SignedBytes
@@ -28,6 +28,7 @@ from vertikal.node.links.messages import (
     pack,
     split_beat,
 )
+from vertikal.node.links.protocols import OWN, Spoken, in_words, newest_common
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.printable import printable
 from vertikal.node.storage.party_home import PartyHome
@@ -93,6 +94,8 @@ class Gossip:
                         self._news_for(name),
                         full,
                         federation=self._home.federation.state,
+                        oldest=OWN[0],
+                        newest=OWN[1],
                     )
                     for part in split_beat(whole):
                         self.tell(name, part)
@@ -187,6 +190,27 @@ class Gossip:
         news = [self.news(name, record) for name in self._others(record)]
         return all(one is not None and one.done for one in news)
 
+    def protocol(self, record: JobRecord) -> int:
+        """Choose the protocol for a run or session that this party leads; `missing` comes first."""
+        found = newest_common(self._spoken(record).values())
+        if found is None:
+            raise PeerStopped(self._no_common_protocol(record))
+        return found
+
+    def _spoken(self, record: JobRecord) -> dict[str, Spoken]:
+        """The protocols that each party of a job speaks, as far as it was heard."""
+        others = {
+            name: self.beats[name].beat.spoken
+            for name in self._others(record)
+            if name in self.beats
+        }
+        return {self.me: OWN, **others}
+
+    def _no_common_protocol(self, record: JobRecord) -> str:
+        spoken = self._spoken(record).items()
+        told = ", ".join(f"{name} speaks {in_words(one)}" for name, one in spoken)
+        return f"no protocol is common to all ({told}): install the same release at each"
+
     def missing(self, record: JobRecord) -> list[str]:
         """Reasons why a run cannot begin now: one line per party that is away or does not fit."""
         found = [f"the disk of {self.me}'s own store is full"] if self._home.room.full else []
@@ -201,13 +225,16 @@ class Gossip:
                 since = now - presence[name].changed if presence[name].changed else 0
                 fault = f" ({presence[name].fault})" if presence[name].fault else ""
                 found.append(f"{name} is not connected, since {since:.0f} s{fault}")
-            elif last.beat.version != __version__:
+            elif newest_common([OWN, last.beat.spoken]) is None:
                 found.append(
-                    f"{name} runs vertikal {last.beat.version}, {self.me} runs {__version__}: "
-                    "install the same release"
+                    f"{name} runs vertikal {last.beat.version} ({in_words(last.beat.spoken)}), "
+                    f"{self.me} runs {__version__} ({in_words(OWN)}): install the same release, or "
+                    "one next to it"
                 )
             elif now - last.received > FRESH:
                 found.append(f"{name} is silent for {now - last.received:.0f} s")
             elif last.beat.full:
                 found.append(f"the disk of {name}'s store is full")
+        if not found and newest_common(self._spoken(record).values()) is None:
+            found.append(self._no_common_protocol(record))
         return found

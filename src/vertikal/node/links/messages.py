@@ -13,6 +13,7 @@ from vertikal.errors import WireError
 from vertikal.node.approval.catalog import CatalogEntry
 from vertikal.node.approval.proposals import Keys, SignedBytes
 from vertikal.node.config.federation_changes import SignedChange
+from vertikal.node.links.protocols import Spoken
 from vertikal.records import msgpack_reader
 
 _PREFIX = b"vertikal message\0"
@@ -21,7 +22,7 @@ MAX_NEWS = 192 << 10
 MAX_PARTS = 64
 
 
-class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+class JobNews(msgspec.Struct, frozen=True, array_like=True):
     """One job as the sender sees it; ``known`` are the parties whose decision it has.
 
     While a job is ``alive`` to a party, the others tell it what they know of the job.
@@ -36,12 +37,13 @@ class JobNews(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     alive: bool
 
 
-class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, omit_defaults=True):
+class Beat(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """The sender is there, at this time by its clock, and these are the common jobs.
 
     ``full`` says that the disk of its store is full: no run begins until there is room. This is
     number ``part`` of ``parts``, counted from 0. ``federation`` is the state of its federation
-    file.
+    file. It speaks the protocols from ``oldest`` to ``newest`` (`protocols.py`). Fields that a
+    later release adds to a beat are passed over: a beat is how releases learn of one another.
     """
 
     version: str
@@ -51,6 +53,12 @@ class Beat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True, om
     part: int = 0
     parts: int = 1
     federation: str = ""
+    oldest: int = 1
+    newest: int = 1
+
+    @property
+    def spoken(self) -> Spoken:
+        return self.oldest, self.newest
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
@@ -66,17 +74,19 @@ class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True
 
 
 class Begin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """The leader of a job begins this run of it."""
+    """The leader of a job begins this run of it, which speaks this protocol."""
 
     digest: str
     attempt: int
+    protocol: int = 1
 
 
 class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """The leader of a finished job opens a session of predictions with its model."""
+    """The leader of a finished job opens a session of predictions, which speaks this protocol."""
 
     digest: str
     session: str
+    protocol: int = 1
 
 
 class Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
@@ -161,15 +171,7 @@ def split_beat(beat: Beat, most: int = MAX_NEWS) -> list[Beat]:
         size += length
     pieces = pieces[:MAX_PARTS]
     return [
-        Beat(
-            beat.version,
-            beat.time,
-            tuple(piece),
-            beat.full,
-            part,
-            len(pieces),
-            beat.federation,
-        )
+        msgspec.structs.replace(beat, jobs=tuple(piece), part=part, parts=len(pieces))
         for part, piece in enumerate(pieces)
     ]
 
@@ -193,4 +195,4 @@ class BeatAssembly:
             return None
         self._parts.pop(sender, None)
         jobs = tuple(job for one in parts for job in one.jobs)
-        return Beat(part.version, part.time, jobs, part.full, federation=part.federation)
+        return msgspec.structs.replace(part, jobs=jobs, part=0, parts=1)

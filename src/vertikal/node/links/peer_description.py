@@ -10,6 +10,7 @@ from vertikal.errors import VertikalError
 from vertikal.node.approval.proposals import AHEAD, LATEST
 from vertikal.node.config.federation_file import FederationFile, Member
 from vertikal.node.links.gossip import LastBeat
+from vertikal.node.links.protocols import OWN, in_words, newest_common
 from vertikal.node.links.standing_links import Presence
 from vertikal.node.printable import printable
 from vertikal.secure.keys.identity import Certificate
@@ -42,8 +43,11 @@ def _describe(member: Member, presence: Presence, last: LastBeat | None) -> dict
     if presence.up and last is not None:
         version = last.beat.version
         clock = _clock(last.clock_lead)
-        if version != __version__:
-            faults.append(f"version: {name} runs {version}, this party {__version__}")
+        if newest_common([OWN, last.beat.spoken]) is None:
+            faults.append(
+                f"version: {name} runs {version} ({in_words(last.beat.spoken)}), this party "
+                f"{__version__} ({in_words(OWN)}); install the same release, or one next to it"
+            )
         if not abs(last.clock_lead) <= AHEAD:
             behind = last.clock_lead < 0
             refused = "it refuses the jobs of this party" if behind else "its jobs are refused"

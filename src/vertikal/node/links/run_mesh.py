@@ -12,8 +12,9 @@ from vertikal.errors import PeerStopped, WireError
 from vertikal.mesh.packets import envelope
 from vertikal.mesh.packets.packet_mesh import PacketMesh, Timing
 from vertikal.mesh.packets.security import Security
+from vertikal.node.links.protocols import protocol_name
 from vertikal.node.links.standing_links import StandingLinks, short_name
-from vertikal.version import __version__
+from vertikal.version import PROTOCOL
 
 
 class RunMesh(PacketMesh):
@@ -28,6 +29,7 @@ class RunMesh(PacketMesh):
         name: str,
         deadline: float,
         patience: float,
+        protocol: int = PROTOCOL,
     ) -> None:
         super().__init__(
             links.me,
@@ -36,7 +38,7 @@ class RunMesh(PacketMesh):
             security=security,
             encrypted=links.relayed(parties),
             job=name,
-            version=__version__,
+            version=protocol_name(protocol),
             timing=Timing(patience=patience),
         )
         self.run = short_name(name)

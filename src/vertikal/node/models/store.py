@@ -43,7 +43,7 @@ from vertikal.node.models import known_answers
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.training_record import TrainingRecord
-from vertikal.records import convert, from_json
+from vertikal.records import check_format, convert, from_json
 from vertikal.version import __version__
 
 FORMAT = 1
@@ -311,15 +311,11 @@ class ModelStore:
         path = self._folder / name / str(self.find(name, version)) / MANIFEST
         what = f"model {name!r}, version {path.parent.name}"
         try:
-            manifest = from_json(path.read_bytes(), Manifest)
+            raw = path.read_bytes()
+            check_format(raw, FORMAT, what)
+            return from_json(raw, Manifest)
         except (OSError, msgspec.DecodeError) as error:
             raise InputError(f"{what}: {MANIFEST} cannot be read: {error}") from None
-        if manifest.format != FORMAT:
-            raise InputError(
-                f"{what} has format {manifest.format}, this library reads {FORMAT}; use vertikal "
-                f"{manifest.library}, which stored it"
-            )
-        return manifest
 
     def holds(self, manifest: Manifest) -> bool:
         """Tell if this version is still there, and not another one of its number.

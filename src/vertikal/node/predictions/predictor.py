@@ -77,13 +77,13 @@ class Predictor:
         """Score as many of these ids as all parties allow."""
         return score_what_is_allowed(lambda some: self.predict(name, some, degraded, version), ids)
 
-    def serve(self, sender: str, digest: str, session: str) -> None:
+    def serve(self, sender: str, digest: str, session: str, protocol: int) -> None:
         """Take part in a session that the leader of a job opens, if the job is done here."""
         record = self._book.find(digest)
         if record is None or not record.leads(sender) or not record.done:
             self._home.note_refusal(sender, f"predictions with job {digest[:12]}")
             return
-        self._sessions.serve(record, session)
+        self._sessions.serve(record, session, protocol)
 
     def tidy(self) -> None:
         """Let go of sessions, models and tables that are not needed any more; never waits."""
@@ -108,7 +108,10 @@ class Predictor:
             raise InputError(f"model {name!r} was not trained by a job that this party knows")
         return record
 
-    def _open_session(self, record: JobRecord, session: str) -> None:
+    def _open_session(self, record: JobRecord, session: str) -> int:
+        """Ask the others to take part in a session; return the protocol that it speaks."""
+        protocol = self._gossip.protocol(record)
         for name in record.proposal.job.names:
             if name != self._home.me:
-                self._gossip.tell(name, Serve(record.digest, session))
+                self._gossip.tell(name, Serve(record.digest, session, protocol))
+        return protocol

@@ -31,6 +31,7 @@ from vertikal.errors import (
 )
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.policy import check_policy
+from vertikal.node.links.protocols import protocol_name
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.score_reading import ScoreReading
@@ -45,7 +46,6 @@ from vertikal.node.storage.question_count import QuestionCount
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.records import msgpack_reader
-from vertikal.version import __version__
 
 ASKED = Disclosure(
     "ids asked for",
@@ -161,7 +161,13 @@ class Session:
     """
 
     def __init__(
-        self, home: PartyHome, links: StandingLinks, record: JobRecord, name: str, cache: ModelCache
+        self,
+        home: PartyHome,
+        links: StandingLinks,
+        record: JobRecord,
+        name: str,
+        cache: ModelCache,
+        protocol: int,
     ) -> None:
         self._home = home
         self._cache = cache
@@ -177,7 +183,9 @@ class Session:
             name=name,
             deadline=WAIT,
             patience=PATIENCE,
+            protocol=protocol,
         )
+        self._protocol = protocol
         self._party: Any = None
         self._comparison: RequestComparison | None = None
         """None at a dealer without data, which is told no ids."""
@@ -204,7 +212,7 @@ class Session:
                 secret=bytes(32),  # nothing is drawn from it: the shard has its own seed
                 job=self._name,
                 settings_digest=self._model.digest,
-                version=__version__,
+                version=protocol_name(self._protocol),
                 masking=job.masking,
                 shape=job.shape,
             )

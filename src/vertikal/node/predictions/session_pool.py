@@ -42,13 +42,14 @@ class SessionPool:
         home: PartyHome,
         links: StandingLinks,
         models: JobModels,
-        open_session: Callable[[JobRecord, str], None],
+        open_session: Callable[[JobRecord, str], int],
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._home = home
         self._links = links
         self._open_session = open_session
-        """Asks the other parties of a job to take part in the session of this name."""
+        """Asks the other parties of a job to take part in the session of this name; returns the
+        protocol that it speaks."""
         self._cache = ModelCache(home, models, say)
         self._limit = DailyLimit(home.store / "predictions", home.policy.predictions_per_day)
         self._questions = QuestionCount(home.store / "questions", home.policy.most_questions)
@@ -80,7 +81,7 @@ class SessionPool:
                 self._close(record.digest, peer_message(self._home.me, error))
                 raise
 
-    def serve(self, record: JobRecord, name: str) -> None:
+    def serve(self, record: JobRecord, name: str, protocol: int) -> None:
         """Take part in a session that the leader of ``record`` opened, in a thread of its own."""
         with self._lock:
             full = self._serving >= MOST_SESSIONS
@@ -88,7 +89,7 @@ class SessionPool:
         if full:
             self._home.note_refusal(record.proposal.job.leader, "too many sessions at once")
             return
-        threading.Thread(target=self._serve, args=(record, name), daemon=True).start()
+        threading.Thread(target=self._serve, args=(record, name, protocol), daemon=True).start()
 
     def tidy(self) -> None:
         """End sessions that have expired and let go of models that lie idle; never waits."""
@@ -115,15 +116,15 @@ class SessionPool:
 
     def _lead(self, record: JobRecord) -> Session:
         name = f"predict/{record.digest}/{secrets.token_hex(8)}"
-        self._open_session(record, name)
-        session = self._led[record.digest] = self._enter(record, name)
+        protocol = self._open_session(record, name)
+        session = self._led[record.digest] = self._enter(record, name, protocol)
         session.begin()
         return session
 
-    def _serve(self, record: JobRecord, name: str) -> None:
+    def _serve(self, record: JobRecord, name: str, protocol: int) -> None:
         session = None
         try:
-            session = self._enter(record, name)
+            session = self._enter(record, name, protocol)
             session.begin()
             session.serve(self._limit, self._questions)
             session.end()
@@ -135,12 +136,12 @@ class SessionPool:
                 self._serving -= 1
                 self._all -= {session}
 
-    def _enter(self, record: JobRecord, name: str) -> Session:
+    def _enter(self, record: JobRecord, name: str, protocol: int) -> Session:
         """Make a session; from now on `close` ends its waits, also those for a first contact."""
         with self._lock:
             if self._closed:
                 raise PeerStopped(f"{self._home.me}: its service was stopped")
-            session = Session(self._home, self._links, record, name, self._cache)
+            session = Session(self._home, self._links, record, name, self._cache, protocol)
             self._all.add(session)
             return session
 

@@ -50,7 +50,7 @@ class Leader:
             for name in others:
                 news = gossip.news(name, record)
                 if news is not None and news.attempt < record.attempt:
-                    gossip.tell(name, Begin(record.digest, record.attempt))
+                    gossip.tell(name, Begin(record.digest, record.attempt, record.protocol))
             return
         if not gossip.is_alive(record) or gossip.missing(record):
             return
@@ -60,9 +60,9 @@ class Leader:
         told = [gossip.news(name, record) for name in others]
         attempts = [news.attempt for news in told if news is not None and not news.running]
         if len(attempts) == len(others):
-            attempt = max(record.attempt, *attempts) + 1
+            attempt, protocol = max(record.attempt, *attempts) + 1, gossip.protocol(record)
             self._begun[record.digest] = time.monotonic()
-            self._decisions.try_begin(record, attempt)
+            self._decisions.try_begin(record, attempt, protocol)
             if self._is_running(record.digest):
                 for name in others:
-                    gossip.tell(name, Begin(record.digest, attempt))
+                    gossip.tell(name, Begin(record.digest, attempt, protocol))

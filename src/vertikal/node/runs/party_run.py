@@ -118,6 +118,8 @@ class PartyRun:
     reporter: ProgressReporter
     prepared: CorrelationFile | None = None
     """Correlation that a dealer without columns has computed ahead of this run."""
+    version: str = __version__
+    """Release or protocol of the run, which must be the same at all parties."""
     steps: list[Party] = field(default_factory=list)
     """The party in each step of the run so far: their ledgers say what left it."""
 
@@ -658,7 +660,7 @@ def _party(
         secret=derive_key(place.secret, "fit", step) if fit else place.secret,
         job=f"{place.run}/{step}",
         settings_digest="" if step == "align" else digest(used) + split,
-        version=__version__,
+        version=run.version,
         masking=job.masking,
         shape=job.shape,
         observer=run.reporter,

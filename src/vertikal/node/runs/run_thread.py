@@ -15,6 +15,7 @@ from vertikal.errors import (
     WireError,
 )
 from vertikal.node.approval.job_records import JobRecord
+from vertikal.node.links.protocols import protocol_name
 from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.runs.memory import release_memory
@@ -86,13 +87,21 @@ class RunThread:
             name=f"{record.digest}/{record.attempt}",
             deadline=job.timeout,
             patience=min(PATIENCE, job.timeout),
+            protocol=record.protocol,
         )
         with self._lock:
             self._mesh = mesh
             words = self._words
         if words:
             mesh.abandon(words)
-        run_party(PartyRun(ServiceWorkplace(home, record), mesh, _Watched(mesh, self)))
+        run_party(
+            PartyRun(
+                ServiceWorkplace(home, record),
+                mesh,
+                _Watched(mesh, self),
+                version=protocol_name(record.protocol),
+            )
+        )
 
     def check(self) -> None:
         """Raise PeerStopped if the run was broken off; local work asks this at every step."""

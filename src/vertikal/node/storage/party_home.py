@@ -19,6 +19,7 @@ from vertikal.node.storage.audit_log import AuditLog, Fact
 from vertikal.node.storage.compared_keys import ComparedKeys
 from vertikal.node.storage.disclosure_account import DisclosureAccount
 from vertikal.node.storage.key_renewal import finish_renewal, save_renewal
+from vertikal.node.storage.store_format import check_store
 from vertikal.secure.keys.identity import Identity
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class PartyHome:
         self.keys = self.federation.credentials(self.identity)
         self.store = private_folder(self.folder / self.file.store)
         self._alone = _lock(self.store)
+        try:
+            check_store(self.store)
+        except BaseException:
+            self._alone.close()
+            raise
         self.log = AuditLog(self.store / "audit.log", self.me)
         self.account = DisclosureAccount(self.store, self.me)
         self.compared = ComparedKeys(self.store, self.me)
