@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-def matrices_in(part: object, shape: tuple[int, int]) -> list[np.ndarray]:
+def matrices_in(part: object, shape: tuple[int, ...]) -> list[np.ndarray]:
     """All matrices of this shape that can be reached from an object of the package, each once."""
     return [one for one in _reached(part, set()) if one.shape == shape]
 

@@ -19,7 +19,7 @@ from tests.secure.hidden.hidden_run import (
 from vertikal.errors import InputError, PassesUsedUp
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
-from vertikal.secure.hidden import private_product
+from vertikal.secure.hidden import opening_noise
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.openings import OPENED_BITS
@@ -140,7 +140,7 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
     v = generator.integers(0, 2**31, (size, 2)).astype(dtype)
     drawn = {}
     random_words = generator.integers(0, np.iinfo(dtype).max, (length, 2), dtype=dtype)
-    monkeypatch.setattr(private_product, "uniform_elements", lambda *_, **__: random_words.copy())
+    monkeypatch.setattr(opening_noise, "uniform_elements", lambda *_, **__: random_words.copy())
     # The helper's noise: uniform below the bits that the label party may learn, around zero.
     noise = random_words % dtype.type(2 ** (bits - OPENED_BITS))
     noise -= dtype.type(2 ** (bits - OPENED_BITS - 1))

@@ -10,6 +10,7 @@ The protocol's steps in order, one file each; `hidden_features` runs them all, f
     3  private_product  A multiplies the shared matrix by a vector that only A knows
        fixed_point      writes real vectors so that no product wraps
        openings         H counts what it opens, and refuses more than was agreed
+       opening_noise    H adds noise to it, so that as many bits remain as were agreed
 
 Arrays between two roles travel by `padded_link`, which a third role cannot read. Steps for vectors
 that are shared as well do not enter here but into `secure/sealed`.

@@ -82,7 +82,7 @@ class FixedPointProducts:
                         f"fixed point: {what} of {len(values)} entries do not fit into "
                         f"{self.ring.bits} bits; use disclosure=Values(bits=64), or fewer rows"
                     )
-                elements[:, column] = _rounded(np.ldexp(values, bits)).astype(self.ring.dtype)
+                elements[:, column] = rounded(np.ldexp(values, bits)).astype(self.ring.dtype)
                 fractions[column] = bits
         return elements, fractions + self.matrix_bits
 
@@ -92,7 +92,7 @@ class FixedPointProducts:
         return np.ldexp(signed.astype(np.float64), -fractions)
 
 
-def _rounded(units: Array) -> Array:
+def rounded(units: Array) -> Array:
     """Whole numbers, as int64.
 
     Where an entry is a few units only, it is rounded up or down by chance in proportion, or equal

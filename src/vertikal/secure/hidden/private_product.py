@@ -37,10 +37,10 @@ import numpy.typing as npt
 from vertikal.mesh.interface import Mesh
 from vertikal.ring.products import times, transposed
 from vertikal.secure.hidden.dealing import Dealing
+from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import fresh_key, uniform_elements
 from vertikal.secure.keys.seeds import SeedSequence
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -73,7 +73,7 @@ class PrivateProduct:
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
         self._dealing = dealing
-        self._noise_key, self._noises = fresh_key(), 0
+        self._noise = OpeningNoise(self._dtype)
         self._filled = 0
         self._vectors: dict[tuple[str, ...], SeedSequence] = {}
         self._ahead: dict[tuple[str, ...], deque[Array]] = {}
@@ -133,7 +133,7 @@ class PrivateProduct:
         masked = self._to_label_party.recv("masked", self._dtype, (size, columns))
         result = KINDS[kind](matrix, masked)
         result += self._dealing.recv("dealt", self._dtype, (length, columns))
-        result += self._noise(result.shape, self._bits[kind])
+        result += self._noise.draw(result.shape, self._bits[kind])
         self._to_label_party.send("answer", result)
 
     def deal(self, kind: str, columns: int, part: Part) -> None:
@@ -156,15 +156,6 @@ class PrivateProduct:
             for i, (_, u) in enumerate(drawn):
                 ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
         self._dealing.send("dealt", ahead.popleft())
-
-    def _noise(self, shape: tuple[int, ...], bits: int) -> Array:
-        """H: draw noise, uniform in ±2^(w − 1 − bits), which nobody else knows."""
-        noise = uniform_elements(self._noise_key, shape, self._dtype, stream=self._noises)
-        self._noises += 1
-        width = 1 << (8 * self._dtype.itemsize - bits)
-        noise &= np.array(width - 1, self._dtype)
-        noise -= np.array(width // 2, self._dtype)
-        return noise
 
     def _seeds_of(self, key: tuple[str, ...]) -> SeedSequence:
         if key not in self._vectors:

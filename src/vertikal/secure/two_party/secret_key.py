@@ -1,0 +1,49 @@
+"""All that is done with the secret key of the encryption, which only the label party has.
+
+RLWE encryption in Z_q[X]/(X^N + 1): a ciphertext of m is (c0, c1) with c1 uniform and
+c0 = m + e − c1·s, so that c0 + c1·s = m + e, its phase. Both parties grow c1 from a seed that they
+share, and c0 alone is sent. The public key is a ciphertext of zero, a = c1.
+
+The other party multiplies ciphertexts by polynomials of its own, adds up, and adds u times the
+public key with u ternary and an error to c1: then c1 looks uniform, also to who knows s, and
+hides what it was multiplied by.
+
+`tests/naive/two_party.py` does the same with schoolbook polynomials.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.small_numbers import SmallNumbers
+
+Array = npt.NDArray[Any]
+
+
+class SecretKey:
+    """A ternary secret s, drawn when the object is made."""
+
+    def __init__(self, ring: PolynomialRing, numbers: SmallNumbers | None = None) -> None:
+        self._ring = ring
+        self._numbers = numbers or SmallNumbers()
+        secret = self._numbers.ternary((1, ring.degree))
+        self._secret = ring.values(ring.lift(secret))
+        self._negative = ring.negative(self._secret)
+
+    def encrypt(self, c1: Array, messages: Array) -> Array:
+        """c0, as values, of ``messages`` (residues of coefficients) under these c1 (values)."""
+        errors = self._ring.lift(self._numbers.errors(messages.shape[1:]))
+        noisy = self._ring.values(self._ring.add(messages, errors))
+        return self._ring.multiply_add(c1, self._negative, noisy)
+
+    def public_key(self, a: Array) -> Array:
+        """b = e − a·s, as values: an encryption of zero."""
+        return self.encrypt(a, np.zeros_like(a))
+
+    def times(self, c1: Array) -> Array:
+        """c1·s, the part of a phase that takes the key: values in, coefficients out."""
+        return self._ring.coefficients(self._ring.multiply_add(c1, self._secret, np.zeros_like(c1)))

@@ -1,0 +1,161 @@
+"""Two parties, step 1: from phases a at the label party A and b at the helper B to shares of cos θ.
+
+θ = a + b. A row's phases fill the slots of polynomials (`complex_slots`), N/2 directions each.
+
+1. A encrypts polynomials whose slots are 2^15·e^{ia}, and sends c0.
+2. B multiplies c0 and c1 by its polynomial with slots q/2^35·e^{ib}, adds an encryption of zero
+   (`CiphertextLink.hide`), rounds c0 to words of 32 bits (x ↦ 2^32·x/q) and adds a uniform mask
+   −Y. It sends both.
+3. A decrypts: words G = c0 + 2^32·c1·s/q.
+
+Then G + Y mod 2^32 are the coefficients of a polynomial with slots 2^12·e^{iθ}, up to rounding and
+errors of about 0.005 of a feature, G is uniform to A and Y is B's own. Only the folded half of the
+coefficients is kept where cosines are all that is wanted.
+
+Proof sketch. B receives c0 of RLWE ciphertexts under A's key: uniform to B if ring learning with
+errors is hard. A receives words under a uniform mask, which say nothing whatever was asked, and
+c1·p + a·u + e with p B's polynomial: (a, a·u + e) is an RLWE sample under B's fresh secret u, with
+a grown from the pair's seed, so that the sum is uniform to A, who knows s but not u. A ciphertext
+that is not of the form above gives shares of another multiple of each e^{ib}, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.mesh.interface import Mesh
+from vertikal.secure.keys.agreement import PairKeys
+from vertikal.secure.two_party.ciphertext_link import CiphertextLink
+from vertikal.secure.two_party.complex_slots import basis, polynomials_of
+from vertikal.secure.two_party.parameters import FEATURES
+from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.roles import TwoRoles
+from vertikal.secure.two_party.small_numbers import SmallNumbers
+
+Array = npt.NDArray[Any]
+
+MATRIX_BITS = 12
+"""Fraction bits of a shared cosine, in words of 32."""
+_LABEL_PARTY_BITS = 15
+_CHUNK = 32
+"""Polynomials at a time: their arrays stay near the processor."""
+
+
+class SharedCosines:
+    """One party's part for ``width`` directions; with ``pairs`` sines are shared too."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        keys: PairKeys,
+        roles: TwoRoles,
+        width: int,
+        phase_bits: int,
+        *,
+        pairs: bool = False,
+    ) -> None:
+        self._mesh, self._roles, self._pairs = mesh, roles, pairs
+        self._ring = PolynomialRing(FEATURES)
+        self._link = CiphertextLink(mesh, keys, roles, self._ring, "features")
+        self._half = self._ring.degree // 2
+        self._blocks = -(-width // self._half)
+        self._width = width
+        scale = 2.0**_LABEL_PARTY_BITS
+        if mesh.me == roles.helper:
+            scale = self._ring.modulus * 2.0 ** (MATRIX_BITS - 32 - _LABEL_PARTY_BITS)
+            self._masks = SmallNumbers()
+        turn = 2 * np.pi * np.arange(1 << phase_bits) / (1 << phase_bits)
+        self._table = scale * np.exp(1j * turn)
+
+    @property
+    def columns(self) -> int:
+        """Coefficients that are kept per row."""
+        return self._blocks * (self._ring.degree if self._pairs else self._half)
+
+    def send(self, phases: Array) -> None:
+        """A: send the encryption of the next rows (rows, width)."""
+        for chunk in self._polynomials(phases):
+            self._link.send_encrypted("cosines", self._ring.lift(chunk))
+
+    def receive(self, rows: int) -> Array:
+        """A: return the share G of the rows that were sent first, uint32 (rows, columns)."""
+        parts = []
+        for count in self._counts(rows):
+            c0 = self._mesh.recv_array(
+                self._roles.helper,
+                self._link.tag("masked"),
+                np.uint32,
+                (count, self.columns // self._blocks),
+            )
+            c1 = self._link.receive("hidden", count)
+            parts.append(c0 + self._words(self._link.times_key(c1)))
+        return np.concatenate(parts).reshape(rows, self.columns)
+
+    def answer(self, phases: Array) -> Array:
+        """B: return the share Y of the next rows, with its own phases, uint32 (rows, columns)."""
+        parts = []
+        for chunk in self._polynomials(phases):
+            c0, c1 = self._link.receive_encrypted("cosines", len(chunk))
+            own = self._ring.values(self._ring.lift(chunk))
+            zero = np.zeros_like(own)
+            c0, c1 = self._link.hide(
+                self._ring.multiply_add(c0, own, zero), self._ring.multiply_add(c1, own, zero)
+            )
+            words = self._words(self._ring.coefficients(c0))
+            share = self._masks.words(words.shape, np.uint32)
+            self._mesh.send(self._roles.label_party, self._link.tag("masked"), words - share)
+            self._link.send("hidden", c1)
+            parts.append(share)
+        return np.concatenate(parts).reshape(len(phases), self.columns)
+
+    def kept_from_features(self, vectors: Array) -> Array:
+        """Vectors over kept coefficients (columns, k) of vectors over features (features, k)."""
+        return np.concatenate(
+            [basis(self._ring.degree, pairs=self._pairs) @ part for part in self._by_block(vectors)]
+        )
+
+    def features_from_kept(self, vectors: Array) -> Array:
+        """The transpose of `kept_from_features`: vectors (features, k) of vectors (columns, k)."""
+        parts = [
+            basis(self._ring.degree, pairs=self._pairs).T @ part
+            for part in np.split(vectors, self._blocks)
+        ]
+        cosines = np.concatenate([part[: self._half] for part in parts])[: self._width]
+        if not self._pairs:
+            return cosines
+        sines = np.concatenate([part[self._half :] for part in parts])[: self._width]
+        return np.concatenate((cosines, sines))
+
+    def _by_block(self, vectors: Array) -> list[Array]:
+        """Cut vectors over features, cosines before sines, into those of each block of slots."""
+        shape = (self._blocks * self._half, vectors.shape[1])
+        found = []
+        for part in np.split(vectors, 2 if self._pairs else 1):
+            padded = np.zeros(shape)
+            padded[: self._width] = part
+            found.append(np.split(padded, self._blocks))
+        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
+    def _polynomials(self, phases: Array) -> Iterator[Array]:
+        """Yield the rows' polynomials, rounded, in chunks (count, N)."""
+        rows = len(phases)
+        start = 0
+        slots = np.zeros((rows, self._blocks * self._half), np.complex128)
+        slots[:, : self._width] = self._table[phases]
+        slots = slots.reshape(rows * self._blocks, self._half)
+        for count in self._counts(rows):
+            yield np.rint(polynomials_of(slots[start : start + count]))
+            start += count
+
+    def _counts(self, rows: int) -> list[int]:
+        whole, rest = divmod(rows * self._blocks, _CHUNK)
+        return [_CHUNK] * whole + [rest] * (rest > 0)
+
+    def _words(self, coefficients: Array) -> Array:
+        """Words of 32 bits of those coefficients that are kept."""
+        kept = coefficients if self._pairs else self._ring.folded(coefficients)
+        return self._ring.fractions(kept, 32).astype(np.uint32)

@@ -1,0 +1,73 @@
+"""The lattice encryption with schoolbook polynomials: integers, one coefficient at a time."""
+
+from __future__ import annotations
+
+import cmath
+
+Polynomial = list[int]
+
+
+def product(a: Polynomial, b: Polynomial, q: int) -> Polynomial:
+    """a·b mod X^N + 1 and mod q."""
+    degree = len(a)
+    found = [0] * degree
+    for i, x in enumerate(a):
+        if x:
+            for j, y in enumerate(b):
+                if i + j < degree:
+                    found[i + j] += x * y
+                else:
+                    found[i + j - degree] -= x * y
+    return [x % q for x in found]
+
+
+def added(a: Polynomial, b: Polynomial, q: int) -> Polynomial:
+    return [(x + y) % q for x, y in zip(a, b, strict=True)]
+
+
+def encrypt(
+    message: Polynomial, c1: Polynomial, secret: Polynomial, error: Polynomial, q: int
+) -> Polynomial:
+    """c0 = m + e − c1·s."""
+    masked = product(secret, c1, q)
+    return [(m + e - x) % q for m, e, x in zip(message, error, masked, strict=True)]
+
+
+def phase(c0: Polynomial, c1: Polynomial, secret: Polynomial, q: int) -> Polynomial:
+    """c0 + c1·s, as numbers around zero."""
+    total = added(c0, product(secret, c1, q), q)
+    return [x - q if x > q // 2 else x for x in total]
+
+
+def slots(polynomial: list[float]) -> list[complex]:
+    """Values at exp(iπ(4j + 1)/N), by Horner's rule."""
+    degree = len(polynomial)
+    found = []
+    for j in range(degree // 2):
+        root, value = cmath.exp(1j * cmath.pi * (4 * j + 1) / degree), 0j
+        for coefficient in reversed(polynomial):
+            value = value * root + coefficient
+        found.append(value)
+    return found
+
+
+def tile(rows: list[list[int]]) -> Polynomial:
+    """Σ Y[i, j] X^(ik + k−1−j)."""
+    return [entry for row in rows for entry in reversed(row)]
+
+
+def over_columns(vector: list[int], degree: int) -> Polynomial:
+    """Σ_j v_j X^j."""
+    return [*vector, *[0] * (degree - len(vector))]
+
+
+def over_rows(vector: list[int], columns: int) -> Polynomial:
+    """Σ_i r_i X^(−ik)."""
+    degree = len(vector) * columns
+    found = [0] * degree
+    for i, entry in enumerate(vector):
+        if i:
+            found[degree - i * columns] = -entry
+        else:
+            found[0] = entry
+    return found

@@ -1,0 +1,152 @@
+"""Arithmetic in Z_q[X]/(X^N + 1) against schoolbook polynomials; numpy and machine code agree."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+
+import numpy as np
+import pytest
+
+from tests.naive.two_party import product
+from vertikal.secure.two_party import loops as loops_module
+from vertikal.secure.two_party.loops import LOOPS, NumpyLatticeLoops
+from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, LatticeParameters
+from vertikal.secure.two_party.polynomials import PolynomialRing, pack, unpack
+
+SMALL = LatticeParameters(1024, (16760833,))
+every_loops = pytest.mark.parametrize(
+    "loops", [LOOPS, NumpyLatticeLoops()], ids=["installed", "numpy"]
+)
+
+
+def residues(ring, count, seed=0):
+    generator = np.random.default_rng(seed)
+    return np.stack(
+        [
+            generator.integers(0, prime, (count, ring.degree), dtype=np.uint32)
+            for prime in ring.primes
+        ]
+    )
+
+
+@every_loops
+def test_products_are_those_of_the_schoolbook(loops):
+    ring = PolynomialRing(SMALL, loops)
+    a, b, c = (residues(ring, 1, seed) for seed in range(3))
+    (prime,) = ring.primes
+    expected = product(a[0, 0].tolist(), b[0, 0].tolist(), prime)
+    expected = [(x + y) % prime for x, y in zip(expected, c[0, 0].tolist(), strict=True)]
+    total = ring.multiply_add(ring.values(a), ring.values(b), ring.values(c))
+    assert ring.coefficients(total)[0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("parameters", [FEATURES, PRODUCTS], ids=["features", "products"])
+def test_numpy_and_machine_code_agree(parameters):
+    installed, plain = PolynomialRing(parameters), PolynomialRing(parameters, NumpyLatticeLoops())
+    start = residues(installed, 6)
+    values = installed.values(start.copy())
+    assert np.array_equal(values, plain.values(start.copy()))
+    assert installed.all_below(values)
+    assert np.array_equal(installed.coefficients(values.copy()), start)
+    assert np.array_equal(plain.coefficients(values.copy()), start)
+    one = values[:, :1].copy()
+    assert np.array_equal(
+        installed.multiply_add(values, one, start), plain.multiply_add(values, one, start)
+    )
+    matrix = values.reshape(len(parameters.primes), 2, 3, parameters.degree)
+    for sums, size in (("forward_sums", 3), ("adjoint_sums", 2)):
+        vectors = residues(installed, 2 * size, 5).reshape(
+            len(parameters.primes), 2, size, parameters.degree
+        )
+        found = getattr(installed, sums)(matrix, vectors)
+        assert np.array_equal(found, getattr(plain, sums)(matrix, vectors))
+        across = vectors[:, :, None] if sums == "forward_sums" else vectors[:, :, :, None]
+        whole = (matrix[:, None].astype(object) * across).sum(axis=3 if size == 3 else 2)
+        for limb, expected, prime in zip(found, whole, parameters.primes, strict=True):
+            assert np.array_equal(limb, expected % prime)
+
+
+@every_loops
+def test_words_become_residues(loops):
+    ring = PolynomialRing(PRODUCTS, loops)
+    words = np.random.default_rng(1).integers(
+        0, 2**64 - 1, (3, 2, ring.degree), dtype=np.uint64, endpoint=True
+    )
+    words[:, 0, :2] = [0, 2**64 - 1]
+    for limb, part, prime in zip(ring.reduce(words), words, ring.primes, strict=True):
+        assert limb.tolist() == [[int(word) % prime for word in row] for row in part]
+
+
+def test_small_numbers_are_lifted_and_read_back():
+    ring = PolynomialRing(PRODUCTS)
+    numbers = np.random.default_rng(2).integers(-(2**23), 2**23, (2, ring.degree))
+    lifted = ring.lift(numbers)
+    assert ring.all_below(lifted)
+    assert np.array_equal(ring.small(lifted), numbers)
+    doubled = ring.add(lifted, lifted)
+    assert ring.all_below(doubled)
+    assert np.array_equal(ring.small(doubled), 2 * numbers)
+    assert np.array_equal(ring.small(ring.negative(lifted)), -numbers)
+    large = np.array([[2**45, -(2**45), 7]], object)
+    by_prime = np.stack([(large % p).astype(np.uint32) for p in ring.primes])
+    assert ring.small(by_prime).tolist() == large.tolist()
+
+
+def test_fractions_and_scaled_words():
+    ring = PolynomialRing(PRODUCTS)
+    q = ring.modulus
+    generator = np.random.default_rng(3)
+    numbers = [int.from_bytes(generator.bytes(16)) % q for _ in range(6)] + [0, q - 1]
+    by_prime = np.array([[[x % p for x in numbers]] for p in ring.primes], np.uint32)
+    for bits in (24, 32, 40):
+        found = ring.fractions(by_prime, bits)[0]
+        exact = [(2 * (x << bits) + q) // (2 * q) % 2**bits for x in numbers]
+        away = [(int(a) - b) % 2**bits for a, b in zip(found, exact, strict=True)]
+        assert set(away) <= {0, 1, 2**bits - 1}
+    words = generator.integers(0, 2**32, (1, 5), dtype=np.uint32)
+    scaled = [(2 * q * int(word) + 2**32) // 2**33 for word in words[0]]
+    for limb, prime in zip(ring.scaled(words), ring.primes, strict=True):
+        assert limb[0].tolist() == [x % prime for x in scaled]
+
+
+def test_folded_coefficients():
+    ring = PolynomialRing(FEATURES)
+    coefficients = residues(ring, 1)
+    for limb, folded, prime in zip(
+        coefficients, ring.folded(coefficients), ring.primes, strict=True
+    ):
+        c = [int(x) for x in limb[0]]
+        expected = [c[0], *(c[k] - c[-k] for k in range(1, ring.degree // 2))]
+        assert [int(x) % prime for x in folded[0]] == [x % prime for x in expected]
+
+
+def test_words_travel_as_three_bytes():
+    words = np.array([[0, 1, 2**24 - 1], [0x123456, 255, 65536]], np.uint32)
+    packed = pack(words)
+    assert packed.dtype == np.uint8
+    assert packed.shape == (18,)
+    assert np.array_equal(unpack(packed, words.shape), words)
+
+
+def test_residues_beyond_a_prime_are_seen():
+    ring = PolynomialRing(FEATURES)
+    right = residues(ring, 1)
+    assert ring.all_below(right)
+    right[1, 0, 5] = ring.primes[1]
+    assert not ring.all_below(right)
+
+
+def test_without_numba_the_loops_are_numpys(monkeypatch):
+    original = builtins.__import__
+
+    def refuse(name, *args, **options):
+        if name == "vertikal.secure.two_party" and "loops_compiled" in (args[2] or ()):
+            raise ImportError(name)
+        return original(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    spec = importlib.util.find_spec(loops_module.__name__)
+    fresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    assert isinstance(fresh.LOOPS, fresh.NumpyLatticeLoops)
