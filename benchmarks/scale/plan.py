@@ -76,6 +76,10 @@ def main() -> None:
             bench.figure(f"{title}: planned, s", planned)
             bench.figure(f"{title}: took, s", took)
             bench.figure(
+                f"{title}: planned by stage, s",
+                {name: round(one, 2) for name, one in plan["stages"].items()},
+            )
+            bench.figure(
                 f"{title}: by stage, s", {name: round(one, 2) for name, one in stages.items()}
             )
             bench.target(

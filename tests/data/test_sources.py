@@ -291,3 +291,12 @@ def test_a_filter_leaves_rows_out_of_all_that_a_source_hands_out(tmp_path):
     assert source.digest(["balance"]) != before
     with pytest.raises(InputError, match=r"rows must be about the columns .*, got 'region'"):
         open_source("bank", path, id="id", dialect=dialect, rows="region = 'x'")
+
+
+def test_a_digest_per_row_tells_which_rows_changed():
+    frame = pd.DataFrame({"n": [1.0, 2.0, None], "word": ["a", "b", "c"], "other": [1, 2, 3]})
+    before = open_source("bank", frame).row_digests(["n", "word"])
+    frame.loc[1, "word"], frame.loc[0, "other"] = "x", 9
+    after = open_source("bank", frame).row_digests(["n", "word"])
+    assert [one == two for one, two in zip(before, after, strict=True)] == [True, False, True]
+    assert len(set(before)) == 3

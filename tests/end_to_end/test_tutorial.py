@@ -10,6 +10,7 @@ be answered.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -24,13 +25,19 @@ from tests.waiting import SECONDS, until
 from vertikal.node.control import ask
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [DOCS / "tutorial-between-organisations.md", DOCS / "how-to-score-new-people.md"]
+TUTORIAL, SCORING, RETRAINING = PAGES = [
+    DOCS / "tutorial-between-organisations.md",
+    DOCS / "how-to-score-new-people.md",
+    DOCS / "how-to-retrain.md",
+]
 FENCE = re.compile(
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.M | re.S
 )
 PORT = "17711"
 ID = "credit-7f3a"
-CERTAIN = re.compile(rf"^(?:job {ID}: (?:waits for|done)|{ID}  lender|(?:accounts|new)  +\d+  ok)")
+CERTAIN = re.compile(
+    rf"^(?:job {ID}: (?:waits for|done)|{ID}  lender|(?:accounts|new)  +\d+  ok|not submitted)"
+)
 """Lines of the page that every walk prints."""
 
 
@@ -135,6 +142,8 @@ def walk(terminals, page, namespace, port):
         text = text.replace(PORT, port)
         if language == "python":
             exec(compile(text, str(page), "exec"), namespace)
+        elif language == "text":
+            continue
         elif language == "toml":
             (terminals.root / title).write_text(text, encoding="utf-8")
         elif language == "console":
@@ -146,10 +155,13 @@ def walk(terminals, page, namespace, port):
 def test_the_walk_of_the_pages(terminals):
     namespace: dict[str, object] = {"__name__": "__main__"}
     port = str(free_port())
-    walk(terminals, PAGES[0], namespace, port)
-    check_tutorial(terminals)
-    walk(terminals, PAGES[1], namespace, port)
-    check_scoring(terminals)
+    for page, check in (
+        (TUTORIAL, check_tutorial),
+        (SCORING, check_scoring),
+        (RETRAINING, check_retraining),
+    ):
+        walk(terminals, page, namespace, port)
+        check(terminals)
 
 
 def check_tutorial(terminals):
@@ -176,10 +188,18 @@ def check_scoring(terminals):
         assert ("column basket_value: " in answer) is told, answer
 
 
+def check_retraining(terminals):
+    versions = json.loads(terminals.run("lender", "vertikal model list --json"))
+    assert [one["version"] for one in versions] == [1, 2]
+    worse = versions[1]["facts"].get("kept_back", "")
+    assert not worse or "of version 1, which stays in use" in worse
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_in_a_terminal_or_a_file(page):
     found = blocks(page)
     assert {block["language"] for block in found} >= {"python", "console"}
     for block in found:
-        assert bool(block["title"]) is (block["language"] != "python"), block["text"]
+        titled = block["language"] not in ("python", "text")
+        assert bool(block["title"]) is titled, block["text"]
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(found)

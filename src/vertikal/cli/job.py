@@ -32,8 +32,8 @@ def job() -> None:
 def plan(file: Path, as_json: bool, party: Path | None) -> None:
     """Estimate rows, bytes, memory and minutes of the job in FILE.
 
-    This runs a short probe with invented columns on this machine. Only this party's own table is
-    read, to count its rows; the others are only asked how fast they answer.
+    This runs a short probe with invented columns on this machine: alignment, training and
+    evaluation. Only this party's own table is read; the others are only asked how fast they answer.
     """
     from vertikal.node.config.job_file import Job
     from vertikal.reporting.units import bytes_text, seconds_text
@@ -44,11 +44,10 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
         return
     click.echo(f"{answer['rows']:,} rows at most, those of this party's own table\n")
     print_table(
-        ("party", "work", "sends", "messages", "memory"),
+        ("party", "sends", "messages", "memory"),
         [
             (
                 name,
-                seconds_text(one["work"]),
                 bytes_text(one["bytes_sent"]),
                 one["frames"],
                 bytes_text(one["memory"]),
@@ -71,6 +70,11 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
         )
     click.echo()
     print_table(
+        ("stage", "on this machine"),
+        [(name, seconds_text(spent)) for name, spent in answer["stages"].items()],
+    )
+    click.echo()
+    print_table(
         ("bandwidth", "the job takes"),
         [(title, seconds_text(60 * minutes)) for title, minutes in answer["minutes"].items()],
     )
@@ -79,16 +83,38 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
 @job.command()
 @click.argument("file", type=_FILE)
 @click.option("--name", help="Name of the model; that of the file by default.")
+@click.option(
+    "--least-change",
+    metavar="ROWS",
+    type=click.IntRange(1),
+    help="Do nothing if fewer rows of the own table changed since the last model of this name.",
+)
+@click.option("--watch", "watched", is_flag=True, help="Follow the job until it has ended.")
 @party_option
-def submit(file: Path, name: str | None, party: Path | None) -> None:
+def submit(
+    file: Path, name: str | None, least_change: int | None, watched: bool, party: Path | None
+) -> None:
     """Submit the job in FILE to all its parties.
 
-    By submitting it, this party approves it.
+    By submitting it, this party approves it. With --watch the exit code is 1 if the job ends
+    without a model. A job that was not needed (--least-change) is no error.
     """
     from vertikal.node.config.job_file import Job
 
     content = msgspec.to_builtins(Job.read_unchecked(file))
-    _say(ask_service(party, "submit", name=file.stem if name is None else name, job=content))
+    name = file.stem if name is None else name
+    one = ask_service(party, "submit", name=name, job=content, least_change=least_change)
+    if "changed" in one:
+        click.echo(
+            f"not submitted: {one['changed']} rows changed since the last model {name}, fewer than "
+            f"{least_change}"
+        )
+        return
+    _say(one)
+    if watched:
+        from vertikal.client import Party
+
+        Party(party).job(one["digest"]).wait(tell=click.echo)
 
 
 @job.command("list")

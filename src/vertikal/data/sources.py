@@ -15,6 +15,7 @@ rows (`preparation`), not by the first few.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +82,14 @@ class Source:
             if ids is not None and self.id:
                 ids += batch.column(0).to_pylist()
         return content.hexdigest()
+
+    def row_digests(self, columns: Sequence[str]) -> list[bytes]:
+        """Compute a digest of these cells of each row, to tell later which rows have changed."""
+        found = []
+        for batch in self.blocks(columns):
+            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                found.append(hashlib.blake2b(repr(cells).encode(), digest_size=16).digest())
+        return found
 
 
 def open_source(

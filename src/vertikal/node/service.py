@@ -21,6 +21,7 @@ from vertikal.node.approval.catalog import NONE, CatalogEntry, OwnCatalog
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, JobRecord
+from vertikal.node.approval.table_changes import TableChanges
 from vertikal.node.approval.table_check import check_tables
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
@@ -219,8 +220,18 @@ class Service:
         self._wake.set()
         return answer
 
-    def _submit(self, name: str, job: dict[str, Any]) -> Any:
-        return self._summary(self.decisions.submit(name, _job(job)))
+    def _submit(self, name: str, job: dict[str, Any], least_change: int | None = None) -> Any:
+        content = _job(job)
+        if least_change is None:
+            return self._summary(self.decisions.submit(name, content))
+        rows = self.decisions.own_rows(name, content)
+        changes = TableChanges(self.home.store / "submitted")
+        changed = changes.count(self.book.all(), name, rows)
+        if changed is not None and changed < least_change:
+            return {"changed": changed}
+        record = self.decisions.submit(name, content)
+        changes.keep(record.digest, rows)
+        return self._summary(record)
 
     def _list(self) -> Any:
         return [self._summary(record) for record in self.book.all()]
@@ -284,14 +295,18 @@ class Service:
         from vertikal.node.runs.plan import Link, plan
 
         content = _job(job)
+        # The first time libraries may be loaded, which a run does not wait for.
+        self.decisions.check_submission(content)
+        began = time.monotonic()
         table = self.decisions.check_submission(content)
+        reading = time.monotonic() - began
         links = {}
         for name in content.names:
             if name != self.me and self.links.is_up(name):
                 measured = self._meter.measure(name)
                 if measured is not None:
                     links[name] = Link(*measured)
-        return msgspec.to_builtins(plan(content, table.rows, links))
+        return msgspec.to_builtins(plan(content, table.rows, links, reading))
 
     def _predict(
         self, name: str, ids: list[str], degraded: bool | None = None, version: int | None = None

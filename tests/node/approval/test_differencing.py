@@ -22,6 +22,11 @@ from vertikal.node.storage.party_home import PartyHome
 IDS = [b"%d" % number for number in range(40)]
 
 
+def rows(ids, **changed):
+    """Digests of rows by id; those of ``changed`` are others than they were."""
+    return {one: changed.get(f"c{one.decode()}", b"as it was") for one in ids}
+
+
 @pytest.fixture
 def home(tmp_path):
     lay_out(tmp_path, rows=30)
@@ -49,7 +54,7 @@ def test_of_two_close_jobs_at_once_one_is_refused(home, monkeypatch):
 
     def job(letter, ids):
         try:
-            check_difference(home, record_of(letter), ids)
+            check_difference(home, record_of(letter), rows(ids))
         except InputError as error:
             refused.append(str(error))
 
@@ -92,9 +97,9 @@ def test_two_first_jobs_draw_one_key(home, monkeypatch):
         return real(size)
 
     monkeypatch.setattr(os, "urandom", urandom)
-    check_difference(home, record_of("a"), IDS)
+    check_difference(home, record_of("a"), rows(IDS))
     assert (folder / ".key").read_bytes() == theirs
-    (kept,) = (path for path in folder.iterdir() if path.name != ".key")
+    (kept,) = (path for path in folder.iterdir() if not path.name.startswith("."))
     marks = sorted(hmac.digest(theirs, one, "sha256")[:8] for one in IDS)
     assert kept.read_bytes() == b"".join(marks)
 
@@ -109,7 +114,30 @@ def test_tables_of_one_source_are_compared_with_one_another(home):
     }
     home.file = msgspec.structs.replace(home.file, tables=tables)
     assert home.file.tables_of_same_source("recent") == ("recent", "people")
-    check_difference(home, record_of("a"), IDS)
-    check_difference(home, record_of("b", "others"), IDS[1:])
+    check_difference(home, record_of("a"), rows(IDS))
+    check_difference(home, record_of("b", "others"), rows(IDS[1:]))
     with pytest.raises(InputError, match="differ from those of an earlier job by 1"):
-        check_difference(home, record_of("c", "recent"), IDS[1:])
+        check_difference(home, record_of("c", "recent"), rows(IDS[1:]))
+
+
+def test_a_version_in_which_the_rows_of_a_few_people_changed_is_refused(home):
+    """The two models together would tell what changed about these few."""
+    check_difference(home, record_of("a"), rows(IDS))
+    check_difference(home, record_of("same"), rows(IDS))
+    with pytest.raises(InputError, match="of an earlier job in their cells by 2, fewer than the"):
+        check_difference(home, record_of("b"), rows(IDS, c3=b"new", c7=b"new"))
+    # Of a job that was refused nothing is kept to compare with.
+    with pytest.raises(InputError, match="in their cells by 1, fewer than the"):
+        check_difference(home, record_of("c"), rows(IDS, c3=b"new"))
+    many = {f"c{number}": b"new" for number in range(10)}
+    check_difference(home, record_of("d"), rows(IDS, **many))
+    many["c39"] = b"new"
+    with pytest.raises(InputError, match="in their cells by 1, fewer than the"):
+        check_difference(home, record_of("e"), rows(IDS, **many))
+
+
+def test_no_file_tells_who_or_what_it_is_about(home):
+    check_difference(home, record_of("a"), rows(IDS))
+    for path in (home.store / "intersections").iterdir():
+        assert b"as it was" not in path.read_bytes()
+        assert len(path.read_bytes()) in (32, 8 * len(IDS), 16 * len(IDS))

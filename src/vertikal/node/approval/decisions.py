@@ -18,7 +18,12 @@ from vertikal.node.approval import proposals
 from vertikal.node.approval.automatic_approval import BY_RULE, DAY, AutomaticApproval
 from vertikal.node.approval.disclosure_limit import check_limit
 from vertikal.node.approval.job_records import JobBook, JobRecord
-from vertikal.node.approval.offers import TableSummary, summarise_table
+from vertikal.node.approval.offers import (
+    TableSummary,
+    open_table,
+    summarise_table,
+    used_columns,
+)
 from vertikal.node.approval.policy import check_attempt, check_ids, check_policy
 from vertikal.node.approval.proposal_hook import ProposalHook
 from vertikal.node.approval.proposals import APPROVE, CANCEL, REJECT, STOP, Proposal, SignedBytes
@@ -105,6 +110,17 @@ class Decisions:
 
         What does not fit its own file is refused here, before anybody hears of the job.
         """
+        return summarise_table(self._home, self._draft(job, name))
+
+    def own_rows(self, name: str, job: Job) -> dict[bytes, bytes]:
+        """Read a digest of each row of this party's own table, by id, for a job it may submit."""
+        draft = self._draft(job, name)
+        source = open_table(self._home, draft)
+        digests = source.row_digests(used_columns(self._home, draft))
+        return dict(zip(source.ids().values, digests, strict=True))
+
+    def _draft(self, job: Job, name: str) -> Proposal:
+        """Make the proposal of a job that this party may submit; refuse any other."""
         home = self._home
         proposals.check_name(name)
         job.check()
@@ -116,7 +132,7 @@ class Decisions:
         proposals.check_members(job, home.federation.names)
         draft = Proposal(name, job, home.me, time.time(), __version__, 0, "")
         check_policy(home.file, draft)
-        return summarise_table(home, draft)
+        return draft
 
     def approve(self, job: str) -> JobRecord:
         """Approve exactly this job; from now on a run of it may read this party's table."""

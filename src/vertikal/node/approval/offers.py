@@ -130,8 +130,13 @@ def table_digest(
     home: PartyHome, proposal: Proposal, source: Source, ids: list[Any] | None = None
 ) -> str:
     """Compute the digest of the ids and columns that a job uses here; fills ``ids`` on the way."""
+    return source.digest(used_columns(home, proposal), ids)
+
+
+def used_columns(home: PartyHome, proposal: Proposal) -> list[str]:
+    """List all columns that a job reads here, beside the ids."""
     columns = offered(home.file, proposal)[1]
     plan, split = proposal.job.label_plan(home.me), proposal.job.split_column(home.me)
     labels = plan.columns if plan else ()
     apart = [split] if split is not None and split not in (*columns, *labels) else []
-    return source.digest([*columns, *labels, *apart], ids)
+    return [*columns, *labels, *apart]

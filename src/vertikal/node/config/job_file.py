@@ -15,7 +15,7 @@
     [parties.notary]                 # a dealer without data says how many rows the others have;
     rows = 30000                     # between services nothing: they tell it
     [evaluation]                     # the model is measured on rows that it was not trained on
-    holdout = 0.2
+    holdout = 0.2                    # replaces = "no worse", at the top, compares it with the last
     [search.settings]                # settings to try, of which the best are the model's
     alpha = [1e-3, 1e-4]
 
@@ -87,7 +87,8 @@ class Job(Parameters, frozen=True):
     """A job as its file says it.
 
     ``on_loss`` says what a service does when a party is lost: wait until it is back, or stop. A job
-    that is not approved by all in the time of ``expires`` ends.
+    that is not approved by all in the time of ``expires`` ends. ``replaces`` says whether its model
+    takes the place of the last version in any case, or only if it is no worse on held-out rows.
     """
 
     parties: dict[str, Part]
@@ -98,6 +99,7 @@ class Job(Parameters, frozen=True):
     timeout: Seconds = 300.0
     on_loss: Literal["wait", "stop"] = "wait"
     expires: Lasting = "7d"
+    replaces: Literal["always", "no worse"] = "always"
     secret_seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     evaluation: EvaluationPlan | None = None
     search: SearchPlan | None = None
@@ -143,6 +145,10 @@ class Job(Parameters, frozen=True):
             self._check_part(name, part, dealer)
         if self.evaluation is not None:
             self._check_evaluation(self.evaluation)
+        elif self.replaces != "always":
+            raise InputError.of(
+                "replaces", "'always' without [evaluation], which measures the model", self.replaces
+            )
         if self.search is not None:
             self._check_search(self.search)
 

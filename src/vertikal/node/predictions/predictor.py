@@ -12,6 +12,7 @@ from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.messages import Serve
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.models.job_models import JobModels
+from vertikal.node.models.succession import usable
 from vertikal.node.predictions.partial_scores import PartialScores, score_what_is_allowed
 from vertikal.node.predictions.session_pool import SessionPool
 from vertikal.node.storage.party_home import PartyHome
@@ -94,14 +95,15 @@ class Predictor:
         self._sessions.close()
 
     def _job_of(self, name: str, version: int | None) -> JobRecord:
-        """Find the job of this version, or of the newest version whose job is done.
+        """Find the job of this version, or of the newest version that may predict and is done.
 
-        A shard is stored before all parties are done, so its job may be under way, or stopped.
+        A shard is stored before all parties are done, so its job may be under way, or stopped. A
+        version that was kept back is only used if it is asked for by its number.
         """
         manifest = self._models.show(name, version)
         record = self._book.find(str(manifest.facts.get("job")))
-        if version is None and (record is None or not record.done):
-            stored = [one for one in self._models.versions() if one.name == name]
+        if version is None:
+            stored = usable(one for one in self._models.versions() if one.name == name)
             jobs = [self._book.find(str(one.facts.get("job"))) for one in stored]
             record = next((job for job in reversed(jobs) if job and job.done), record)
         if record is None:

@@ -50,6 +50,7 @@ from vertikal.node.config.job_file import Job, in_words
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.models.search_table import SearchTable
+from vertikal.node.models.succession import KEPT_BACK, reason_to_keep_back
 from vertikal.node.models.training_record import TrainingRecord
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
@@ -286,7 +287,7 @@ def _common_rows(run: PartyRun, kept: CheckpointFolder, reached: int) -> RunRows
             f"evaluation leaves {len(rows.trained)}"
         )
     # Of the rows that the model is made of: those held out leave no trace in it.
-    place.check_rows([ids.values[row] for row in rows.trained])
+    place.check_rows({ids.values[row]: int(row) for row in rows.trained})
     return rows
 
 
@@ -584,6 +585,12 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, found: Found) -> None:
         facts["classes"] = list(columns.classes)
     if len(columns.classes) == 2:
         facts["positive"] = columns.classes[1]
+    evaluation = found.evaluation
+    if evaluation is not None and place.job.replaces == "no worse":
+        reason = reason_to_keep_back(place.models, place.model, evaluation, without=earlier)
+        if reason:
+            facts[KEPT_BACK] = reason
+            place.note("kept back", reason)
     place.models.save(
         place.model,
         shard,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from vertikal.files import write_whole
 from vertikal.node.approval.differencing import check_difference
 from vertikal.node.approval.disclosure_limit import book
 from vertikal.node.approval.job_records import JobRecord
-from vertikal.node.approval.offers import open_table, table_digest
+from vertikal.node.approval.offers import open_table, table_digest, used_columns
 from vertikal.node.approval.policy import check_ids, offered
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.job_models import JobModels
@@ -115,8 +115,11 @@ class Workplace:
         """
         return {}
 
-    def check_rows(self, ids: Iterable[bytes]) -> None:
-        """Raise InputError if this party's policy forbids a model of just these common rows."""
+    def check_rows(self, rows: Mapping[bytes, int]) -> None:
+        """Raise InputError if this party's policy forbids a model of just these common rows.
+
+        ``rows`` has the row of its table by id.
+        """
 
     def book(self, rows: int) -> None:
         """Book what training on so many rows opens, before it does; InputError if too much."""
@@ -180,8 +183,13 @@ class ServiceWorkplace(Workplace):
     def ids_of_others(self, own_rows: int) -> dict[str, int]:
         return check_ids(self._home.file, self.record, own_rows)
 
-    def check_rows(self, ids: Iterable[bytes]) -> None:
-        check_difference(self._home, self.record, ids)
+    def check_rows(self, rows: Mapping[bytes, int]) -> None:
+        if self.table is not None:
+            columns = used_columns(self._home, self.record.proposal)
+            digests = self.table.source.row_digests(columns)
+            check_difference(
+                self._home, self.record, {one: digests[row] for one, row in rows.items()}
+            )
 
     def book(self, rows: int) -> None:
         book(self._home, self.record, rows)
