@@ -16,8 +16,8 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.fdskl import RowUpdate
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.learner import Learner
-from vertikal.algorithms.linear.columns_operator import ColumnsOperator
 from vertikal.algorithms.linear.settings import LinearSettings
+from vertikal.compute.matrix_operator import MatrixOperator
 from vertikal.losses.pointwise import loss_named
 from vertikal.party.party import Labels
 from vertikal.secure.keys.prg import derive_key
@@ -33,7 +33,7 @@ class LinearLearner(Learner):
     """Weights of one party's columns, changed by the rule of the method."""
 
     def __init__(
-        self, settings: LinearSettings, shard: Shard, operator: ColumnsOperator, labels: Labels
+        self, settings: LinearSettings, shard: Shard, operator: MatrixOperator, labels: Labels
     ) -> None:
         loss = loss_named(settings.loss, regression=settings.regression)
         self.row_rule = RowUpdate(shard.settings, labels, loss)

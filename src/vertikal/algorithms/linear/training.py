@@ -18,9 +18,9 @@ from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.kernel_machine.stochastic.asynchronous import AsynchronousRun
 from vertikal.algorithms.kernel_machine.stochastic.barrier import run_with_barrier
 from vertikal.algorithms.kernel_machine.stochastic.validation_curve import ValidationCurve
-from vertikal.algorithms.linear.columns_operator import ColumnsOperator
 from vertikal.algorithms.linear.learner import LinearLearner
 from vertikal.algorithms.linear.settings import LinearSettings
+from vertikal.compute.matrix_operator import MatrixOperator
 from vertikal.data.scaling import learn_scaling
 from vertikal.losses.pointwise import loss_named
 from vertikal.party.party import Party
@@ -86,5 +86,5 @@ def predict(party: Party, shard: LinearShard) -> Array | None:
     return sums.to(party.leader, _operator(party).forward(shard.weights))
 
 
-def _operator(party: Party) -> ColumnsOperator:
-    return ColumnsOperator(party.table.block(slice(0, party.table.rows)), intercept=party.leads)
+def _operator(party: Party) -> MatrixOperator:
+    return MatrixOperator(party.table.block(slice(0, party.table.rows)), intercept=party.leads)
