@@ -11,6 +11,7 @@ from types import FrameType
 
 import click
 
+from vertikal.cli.backup import backup, restore
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.terminal.output import json_option, print_json, print_table
 from vertikal.cli.terminal.party_option import VARIABLE, party_file
@@ -24,7 +25,7 @@ _FILE = click.argument(
 
 @click.group(cls=OrderedGroup)
 def party() -> None:
-    """Check what a party offers, and run its service."""
+    """Check what a party offers, run its service, and back it up."""
 
 
 @party.command()
@@ -128,6 +129,10 @@ def health(file: Path | None, as_json: bool) -> None:
             click.echo(f"{name}: {state}")
     if told["faults"]:
         raise PartyUnfit("; ".join(told["faults"]))
+
+
+party.add_command(backup)
+party.add_command(restore)
 
 
 def own_passphrase(path: Path) -> bytes | None:

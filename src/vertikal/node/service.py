@@ -23,6 +23,7 @@ from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.table_changes import TableChanges
 from vertikal.node.approval.table_check import check_tables
+from vertikal.node.backup.restoring import forget_mark, restored_mark
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.http.server import HttpServer
@@ -151,6 +152,7 @@ class Service:
                 f"keys not compared with {', '.join(not_compared)}: call them, and run `vertikal "
                 "federation verify`"
             )
+        self._end_restored_jobs()
         self.runs.sweep()
         self._slow.start()
         self.links.start()
@@ -166,6 +168,21 @@ class Service:
             self._monitor.start()
             self._say(f"health and metrics are served at http port {self._monitor.port}")
         threading.Thread(target=self._prepare, name="preparation", daemon=True).start()
+
+    def _end_restored_jobs(self) -> None:
+        """End the jobs that were open in a backup: nobody knows what they have opened since."""
+        mark = restored_mark(self.home.store)
+        if mark is None:
+            return
+        for record in self.book.all():
+            if record.open:
+                reason = f"{self.me} was restored from a backup of {mark.backup[:10]}"
+                self.decisions.stop(record, reason, reason)
+        forget_mark(self.home.store)
+        self._say(
+            f"restored from the backup of {mark.backup}: what was opened since is not known, and "
+            "the worst is assumed; `vertikal audit account` shows it"
+        )
 
     def _prepare(self) -> None:
         """While nobody waits: load what runs and predictions need, and look at the tables."""

@@ -40,6 +40,11 @@ class DailyLimit:
                 raise refusal
             self._write(day, spent + rows, returned)
 
+    def spend_all(self) -> None:
+        """Book all rows of today, as if none had been left, and none to give back."""
+        with self._lock:
+            self._write(datetime.now(UTC).strftime("%Y-%m-%d"), self._most, self._most)
+
     def give_back(self, rows: int) -> None:
         """Undo the booking of rows of which nothing was computed."""
         with self._lock:

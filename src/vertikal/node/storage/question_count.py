@@ -16,10 +16,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from vertikal.errors import PeerVisibleError
 from vertikal.files import disk_error, private_folder, sync_folder, write_whole
 from vertikal.node.storage.id_marks import MARK_BYTES, IdMarks
+from vertikal.records import from_json
 
+ASSUMED = ".assumed.json"
+"""File with the questions about everybody that are assumed, by model."""
 _NAMED = 5
 """Rows that a refusal names; of further ones it tells the number."""
 
@@ -43,7 +48,8 @@ class QuestionCount:
         with self._lock:
             marks = {row: self._marks().mark(one) for row, one in ids.items()}
             asked, added = self._load(model), Counter(marks.values())
-            spent = [row for row, mark in marks.items() if asked[mark] + added[mark] > self._most]
+            left = self._most - self._assumed(model)
+            spent = [row for row, mark in marks.items() if asked[mark] + added[mark] > left]
             self._refuse(spent)
             self._append(model, b"".join(marks.values()))
             asked.update(added)
@@ -59,12 +65,33 @@ class QuestionCount:
         """Count the questions so far about each of these ids."""
         with self._lock:
             asked, marks = self._load(model), self._marks()
-            return [asked[marks.mark(one)] for one in ids]
+            assumed = self._assumed(model)
+            return [assumed + asked[marks.mark(one)] for one in ids]
 
     def most_asked(self, model: str) -> int:
         """Return how often the person was asked about who was asked about most."""
         with self._lock:
-            return max(self._load(model).values(), default=0)
+            return self._assumed(model) + max(self._load(model).values(), default=0)
+
+    def assume(self, models: Iterable[str], questions: int) -> None:
+        """Count so many questions about everybody with these models, whom nobody can name any more.
+
+        That is for a store that was restored from a backup: what was asked since is not in it.
+        """
+        with self._lock:
+            assumed = self._all_assumed()
+            for model in models:
+                assumed[model] = assumed.get(model, 0) + questions
+            write_whole(private_folder(self._folder) / ASSUMED, msgspec.json.encode(assumed))
+
+    def _assumed(self, model: str) -> int:
+        return self._all_assumed().get(model, 0)
+
+    def _all_assumed(self) -> dict[str, int]:
+        try:
+            return from_json((self._folder / ASSUMED).read_bytes(), dict[str, int])
+        except FileNotFoundError:
+            return {}
 
     def _refuse(self, rows: list[int]) -> None:
         if not rows:
