@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vertikal.estimators.fdskl import FDSKLClassifier, FDSKLRegressor
     from vertikal.estimators.kernel import KernelClassifier, KernelRegressor
     from vertikal.estimators.recommender import CFKOMDRecommender, FedCFKRecommender
+    from vertikal.estimators.search_cv import FederatedSearchCV
     from vertikal.estimators.secure_kernel import SecureKernelRidge, SecureKernelSVC
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "FDSKLClassifier",
     "FDSKLRegressor",
     "FedCFKRecommender",
+    "FederatedSearchCV",
     "Fourier",
     "Gaussian",
     "KernelClassifier",
@@ -59,6 +61,7 @@ _HOMES = {
     "FDSKLClassifier": "estimators.fdskl",
     "FDSKLRegressor": "estimators.fdskl",
     "FedCFKRecommender": "estimators.recommender",
+    "FederatedSearchCV": "estimators.search_cv",
     "Fourier": "algorithms.kernel_machine.settings",
     "Gaussian": "algorithms.admm.settings",
     "KernelClassifier": "estimators.kernel",

@@ -5,9 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 
 from tests.algorithms.kernel_machine.pacing import Balanced, Vanishing
-from vertikal import AVFKAMClassifier, Stochastic
+from vertikal import (
+    ADMMClassifier,
+    AVFKAMClassifier,
+    FDSKLClassifier,
+    FDSKLRegressor,
+    KernelClassifier,
+    SecureKernelSVC,
+    Stochastic,
+)
+from vertikal.errors import InputError
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(300, 6))
@@ -65,3 +75,39 @@ def test_before_fit_there_is_nothing_to_report(tmp_path):
     with pytest.raises(NotFittedError):
         make().write_report(tmp_path / "run.html")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        (FDSKLClassifier(3, n_components=48, random_state=0), ("ROC", "Calibration")),
+        (FDSKLClassifier(3, n_components=48, loss="smooth_hinge", random_state=0), ("ROC",)),
+        (ADMMClassifier(3, random_state=0), ("ROC", "Calibration")),
+        (KernelClassifier(3, n_components=32, random_state=0), ("ROC", "Calibration")),
+        (SecureKernelSVC(3), ("ROC", "Gain")),
+    ],
+)
+def test_rows_held_out_are_measured_on_the_page(tmp_path, model, kinds):
+    model.fit(X[:200], Y[:200])
+    text = model.write_report(tmp_path / "run.html", X[200:], Y[200:]).read_text()
+    auc = roc_auc_score(Y[200:], model.decision_function(X[200:]))
+    assert f"{auc:.3f} (" in text
+    assert "Measured on 100 rows" in text
+    for kind in kinds:
+        assert f"Line chart: {kind}." in text
+    assert ("Line chart: Calibration." in text) == ("Calibration" in kinds)
+    assert "How good it is" not in model.write_report(tmp_path / "run.html").read_text()
+
+
+def test_numbers_and_several_classes_are_measured_on_the_page(tmp_path):
+    numbers = FDSKLRegressor(3, n_components=48, random_state=0).fit(X[:200], X[:200, 1])
+    text = numbers.write_report(tmp_path / "run.html", X[200:], X[200:, 1]).read_text()
+    assert "R², rows held out" in text
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = FDSKLClassifier(3, n_components=48, random_state=0).fit(X[:200], three[:200])
+    text = model.write_report(tmp_path / "run.html", X[200:], three[200:]).read_text()
+    assert "Scores of class 2" in text
+    with pytest.raises(InputError, match="y must be some of the classes"):
+        model.write_report(tmp_path / "run.html", X[200:], three[200:] + 7)
+    with pytest.raises(InputError, match="given with X"):
+        model.write_report(tmp_path / "run.html", X[200:])

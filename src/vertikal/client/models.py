@@ -46,7 +46,7 @@ class EvaluationDisplay:
 
     def _repr_html_(self) -> str:
         from vertikal.metrics.measures import TITLES
-        from vertikal.node.models.evaluation import in_words
+        from vertikal.metrics.wording import in_words
 
         together, alone = self.record.together, self.record.alone
         rows = [

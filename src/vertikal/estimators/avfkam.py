@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,10 +17,7 @@ from vertikal.algorithms.kernel_machine.algorithm import AVFKAM
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.errors import InputError
 from vertikal.estimators.fdskl import FederatedKernelEstimator
-from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Outcome
-from vertikal.files import move_over
-from vertikal.parameters import spelled_out
 
 Array = npt.NDArray[Any]
 
@@ -184,19 +180,6 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
                 "with disclosure='sealed' no prediction is opened to calibrate on; rank rows by "
                 "decision_function, or set a threshold on it with rows of your own"
             )
-
-    def write_report(self, path: str | Path) -> Path:
-        """Write the curves of the run, the ledger and the settings as one HTML page."""
-        check_is_fitted(self)
-        page = run_page(
-            "AVFKAM: a training run",
-            spelled_out(self.settings_),
-            {name: self.shards_[name].training for name in self.settings_.label_parties},
-            self.ledger_,
-            self.report_,
-        )
-        move_over(Path(path), page.encode(), mode=0o666)
-        return Path(path)
 
     def _keep(
         self, outcome: Outcome, settings: FdsklSettings, assigned: dict[str, list[int]]

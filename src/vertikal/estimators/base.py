@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -22,6 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.data.column_checks import check_bounds, column_bounds
 from vertikal.data.preparation import Preparation
 from vertikal.data.tables import Table
@@ -36,9 +38,12 @@ from vertikal.estimators.frames import (
     learn_tables,
     replay_tables,
 )
+from vertikal.estimators.measuring import measure_estimator
 from vertikal.estimators.progress import ProgressBars
+from vertikal.estimators.run_report import run_page
 from vertikal.estimators.simulation import Federation, Outcome, simulate
-from vertikal.parameters import Parameters, build, fields_of, read, read_field
+from vertikal.files import move_over
+from vertikal.parameters import Parameters, build, fields_of, read, read_field, spelled_out
 from vertikal.party.clock import Observer
 from vertikal.party.party import Labels, Party
 from vertikal.secure.keys.prg import derive_key, fresh_key
@@ -116,6 +121,30 @@ class FederatedEstimator(BaseEstimator):
             given = msgspec.structs.asdict(chosen) | changes
             setattr(self, name, build(type(chosen), given, name))
         return self
+
+    def write_report(self, path: str | Path, X: Any = None, y: Any = None) -> Path:
+        """Write one HTML page: how the run went, who learned what, the cost and the settings.
+
+        With rows X that training did not see and their y it begins with how good the model is:
+        measures with intervals, and curves.
+        """
+        check_is_fitted(self)
+        settings: Any = self.settings_
+        shards = getattr(self, "shards_", {})
+        kept = {
+            name: getattr(shards.get(name), "training", None) for name in settings.label_parties
+        }
+        page = run_page(
+            f"{type(self).__name__}: a training run",
+            spelled_out(settings),
+            {name: one for name, one in kept.items() if isinstance(one, Training)},
+            self.ledger_,
+            self.report_,
+            objective=getattr(self, "objective_", ()),
+            measures=None if X is None else measure_estimator(self, X, y),
+        )
+        move_over(Path(path), page.encode(), mode=0o666)
+        return Path(path)
 
     def _settings(self, record: type[Record], parties: tuple[str, ...], **drawn: Any) -> Record:
         """Make the settings of a run: this estimator's parameters, and what follows from the data.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL, KernelMachine
+from vertikal.algorithms.algorithm import Fit
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL, OF_A_FIT, KernelMachine
 from vertikal.algorithms.kernel_machine.settings import (
     FdsklSettings,
     Fourier,
@@ -31,7 +32,7 @@ from vertikal.estimators.columns import with_dealer
 from vertikal.estimators.simulation import Outcome
 from vertikal.estimators.tasks import FederatedClassifier, FederatedRegressor
 from vertikal.parameters import read_field
-from vertikal.party.party import Labels, digest
+from vertikal.party.party import Labels, Party, digest
 
 Array = npt.NDArray[Any]
 
@@ -74,18 +75,76 @@ class FederatedKernelEstimator(FederatedEstimator):
         spare = self._algorithm.can_spare_label_parties(settings)
         self._check_trees(settings, spare=spare)
         self._warn_of_shared_directions(settings)
+        labels = labels_by_party(Labels(targets, weights), settings.label_parties, labelled_by)
+        several: list[tuple[Any, Fit]] = [
+            (other, Fit(other._settings(self._settings_type, tuple(tables), **drawn), rows))
+            for other, rows in getattr(self, "_several", ())
+        ]
+
+        def program(party: Party) -> Any:
+            if several:
+                return self._algorithm.fit_several(party, [fit for _, fit in several])
+            return self._algorithm.train(party, settings)
+
         outcome = self._run(
             tables,
             settings.label_parties,
             digest(settings),
-            labels_by_party(Labels(targets, weights), settings.label_parties, labelled_by),
+            labels,
             base,
-            lambda party: self._algorithm.train(party, settings),
+            program,
             dispensable=settings.label_parties if spare else (),
         )
-        self._keep(outcome, settings, assigned)
-        self._warn_of_convergence(len(targets))
+        for place, (other, fit) in enumerate(several):
+            other._keep_one_of_several(self, outcome, place, fit.settings, assigned)
+        if not several:
+            self._keep(outcome, settings, assigned)
+            self._warn_of_convergence(len(targets))
         return self
+
+    def shares_features(self, other: FederatedKernelEstimator) -> bool:
+        """Return True if one pass over the rows serves fits of both: only how they fit differs."""
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        differ = {name for name in mine if not _equal(mine[name], theirs.get(name))}
+        return (
+            type(self) is type(other)
+            and differ <= set(OF_A_FIT)
+            and read_field(FdsklSettings, "disclosure", self.disclosure) == "open"
+            and read_field(FdsklSettings, "solver", self.solver) == "exact"
+            and self.cache_size is None
+        )
+
+    def fit_several(
+        self, X: Any, y: Any, others: Sequence[tuple[Self, Array]], sample_weight: Any = None
+    ) -> None:
+        """Fit other estimators that share features with this one, each on some of the rows.
+
+        ``others`` are estimators, each with the rows (rows,) bool that it is fitted on. Phases of
+        all rows are summed once. An estimator then predicts just the rows that it was not fitted
+        on, and only whole: whatever X it is given.
+        """
+        self._several = tuple(others)
+        try:
+            self.fit(X, y, sample_weight)
+        finally:
+            del self._several
+
+    def _keep_one_of_several(
+        self,
+        first: FederatedKernelEstimator,
+        outcome: Outcome,
+        place: int,
+        settings: FdsklSettings,
+        assigned: dict[str, list[int]],
+    ) -> None:
+        """Set the fitted attributes after fits that shared features with ``first``."""
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "preparations_"):
+            if hasattr(first, name):
+                setattr(self, name, getattr(first, name))
+        fitted = {name: results[place] for name, results in outcome.results.items()}
+        shards = {name: one.shard for name, one in fitted.items()}
+        self._keep(replace(outcome, results=shards), settings, assigned)
+        self._held_out = fitted[self._leader].held_out
 
     def _keep(
         self, outcome: Outcome, settings: FdsklSettings, assigned: dict[str, list[int]]
@@ -114,6 +173,12 @@ class FederatedKernelEstimator(FederatedEstimator):
     def _decide(self, X: Any) -> Array:
         """f of each row, (rows, outputs): the joint prediction of all parties by secure sums."""
         check_is_fitted(self)
+        known: Array | None = getattr(self, "_held_out", None)
+        if known is not None:
+            rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            if rows != len(known):
+                raise InputError.of("X", f"the {len(known)} rows it was not fitted on", rows)
+            return known
         results = self._run_joint(
             X,
             self.columns_,
@@ -188,6 +253,14 @@ def labels_by_party(
         name: Labels(np.where(mine[:, None], labels.targets, 0.0), labels.weights * mine, mine)
         for name, mine in zip(label_parties, known.T, strict=True)
     }
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return True if two parameters are the same; arrays in them only if both are one object."""
+    try:
+        return one is other or bool(one == other)
+    except ValueError:
+        return False
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""A trained AUC model as one page: the curves of its run, who learned what, and the cost.
+"""A trained model as one page: how good it is, how its run went, who learned what, the cost.
 
 The charts that a page about any run wants stand here too.
 """
@@ -12,11 +12,14 @@ from markupsafe import Markup
 
 from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.estimators.report import Report
+from vertikal.metrics.measures import TITLES, Measures
+from vertikal.metrics.wording import in_words
 from vertikal.party.party import AGREEMENT
 from vertikal.privacy.ledger import Entry, Ledger
 from vertikal.reporting.bar_chart import bar_chart
 from vertikal.reporting.flow_diagram import Flow, flow_diagram
 from vertikal.reporting.line_chart import Series, line_chart
+from vertikal.reporting.measure_charts import Figure, MeasuredLine, curve_figures, score_figure
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import bytes_text, seconds_text
 from vertikal.version import __version__
@@ -28,8 +31,15 @@ def run_page(
     trainings: Mapping[str, Training],
     ledger: Ledger,
     report: Report,
+    *,
+    objective: Sequence[float] = (),
+    measures: Measures | None = None,
 ) -> str:
-    """Render the page of one run; ``trainings`` are those of the label parties, by name."""
+    """Render the page of one run.
+
+    ``trainings`` are those of the label parties by name, where the algorithm keeps them, else
+    ``objective`` are the values of its iterations. ``measures`` are of rows held out.
+    """
     parties, label_parties = tuple(settings["parties"]), tuple(settings["label_parties"])
     return render_page(
         "vertikal.estimators",
@@ -37,8 +47,11 @@ def run_page(
         title=title,
         subtitle=f"{len(parties)} parties, {len(label_parties)} of them with labels",
         versions={"vertikal": __version__},
-        run_facts=_facts(settings, trainings, ledger, report),
-        curves=_curves(trainings),
+        run_facts=_facts(settings, trainings, ledger, report, measures),
+        measured=measures.rows if measures else 0,
+        measures=_measures(measures) if measures else [],
+        measure_figures=_measure_figures(measures) if measures else [],
+        curves=_curves(trainings) if trainings else _objective(objective),
         flows=ledger_diagram(parties, label_parties, ledger.entries()),
         disclosures=[
             (d.what, "masked" if d.masked else "open", d.learns) for d in ledger.disclosures()
@@ -46,6 +59,24 @@ def run_page(
         stages=stage_chart(report.rows()),
         settings=[(name, str(value)) for name, value in settings.items()],
     )
+
+
+def _measures(measures: Measures) -> list[tuple[str, str]]:
+    return [(TITLES[name], in_words(measures, name)) for name in measures.numbers]
+
+
+def _measure_figures(measures: Measures) -> list[Figure]:
+    classes = measures.classes
+    lines = [
+        MeasuredLine(name if len(classes) > 1 else "", one.curves) for name, one in classes.items()
+    ]
+    return curve_figures(lines) + [score_figure(name, one.curves) for name, one in classes.items()]
+
+
+def _objective(values: Sequence[float]) -> list[Figure]:
+    if not values:
+        return []
+    return [(iteration_chart("Objective by iteration", "regularised loss", values), "")]
 
 
 def ledger_diagram(
@@ -85,12 +116,16 @@ def _facts(
     trainings: Mapping[str, Training],
     ledger: Ledger,
     report: Report,
+    measures: Measures | None,
 ) -> dict[str, str]:
     facts = {"training": seconds_text(report.wall), "sent": bytes_text(ledger.bytes)}
+    if measures is not None:
+        main = measures.main
+        facts[f"{TITLES[main]}, rows held out"] = in_words(measures, main)
     scores = [m.auc for t in trainings.values() for m in t.moments if m.auc is not None]
     if scores:
-        facts["AUC, held-out rows"] = f"{scores[-1]:.4f}"
-    if settings["solver"] == "dsg":
+        facts["AUC, rows of validation"] = f"{scores[-1]:.4f}"
+    if settings.get("solver") == "dsg":
         ages = [age for training in trainings.values() for age in training.staleness]
         facts["updates"] = f"{sum(sum(t.staleness.values()) for t in trainings.values()):,}"
         facts["oldest reading"] = f"{max(ages, default=0)} updates"
@@ -105,8 +140,11 @@ def _curves(trainings: Mapping[str, Training]) -> list[tuple[Markup, str]]:
     curves = {name: t.moments for name, t in trainings.items() if t.moments}
     if not curves:
         first = next(iter(trainings.values()))
+        if not first.objective:
+            return []
+        of_pairs = " over pairs" if first.pairs else ""
         chart = iteration_chart(
-            "Objective by iteration", "regularised loss over pairs", first.objective
+            "Objective by iteration", f"regularised loss{of_pairs}", first.objective
         )
         return [(chart, f"Over {first.pairs}." if first.pairs else "")]
     charts = []

@@ -71,7 +71,7 @@ _EXACT_PASSES = 40
 """Passes over the rows that an estimate of cost counts for the exact solver."""
 _STEPS = 32
 """Steps that it counts for the stochastic solver where the settings leave them open."""
-_OF_A_FIT = ("alpha", "loss", "tol", "max_iter", "validation", "threshold")
+OF_A_FIT = ("alpha", "loss", "tol", "max_iter", "validation", "threshold")
 """Settings that do not change the features."""
 _FEWEST_DIRECTIONS = 64
 """Directions of a try of a search at least, if the settings have as many."""
@@ -171,7 +171,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         are not shared: each further fit would open values of the same features.
         """
         like = msgspec.structs.replace(
-            second, **{name: getattr(first, name) for name in _OF_A_FIT if hasattr(first, name)}
+            second, **{name: getattr(first, name) for name in OF_A_FIT if hasattr(first, name)}
         )
         return (
             not first.hides

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from vertikal.metrics.intervals import DRAWS
 from vertikal.metrics.measures import TITLES, Measures, measure_classes, measure_numbers
+from vertikal.metrics.wording import in_words, short
 from vertikal.node.models.score_reading import ScoreReading
 
 Array = npt.NDArray[Any]
@@ -66,19 +67,6 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             f"on {self.together.rows} rows held out ({self.way}), trained on {self.trained}; "
             "intervals of 95 % by the bootstrap"
         )
-
-
-def short(value: float | None) -> str:
-    """Write a measure with the digits that it deserves."""
-    return "unknown" if value is None else f"{value:.3f}" if abs(value) < 100 else f"{value:.4g}"
-
-
-def in_words(measures: Measures, name: str) -> str:
-    """Write a measure with its interval."""
-    one = measures.numbers[name]
-    if one.low is None:
-        return short(one.value)
-    return f"{short(one.value)} ({short(one.low)} to {short(one.high)})"
 
 
 def measure(reading: ScoreReading, f: Array, targets: Array, draws: int = DRAWS) -> Measures:

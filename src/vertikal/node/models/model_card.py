@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from vertikal.metrics.measures import SMALL_IS_GOOD, TITLES
-from vertikal.node.models.evaluation import Evaluation, in_words, short
+from vertikal.metrics.wording import in_words, short
+from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.store import Manifest
 from vertikal.node.models.training_record import TrainingRecord

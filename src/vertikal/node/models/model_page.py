@@ -7,54 +7,18 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from vertikal.metrics.measures import TITLES, ClassMeasures
-from vertikal.node.models.evaluation import Evaluation, in_words, short
+from vertikal.metrics.measures import TITLES
+from vertikal.metrics.wording import in_words, short
+from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.model_card import describe, what_left
 from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.store import Manifest
 from vertikal.node.models.training_record import TrainingRecord
 from vertikal.reporting.bar_chart import bar_chart
-from vertikal.reporting.line_chart import Series, line_chart
+from vertikal.reporting.measure_charts import Figure, MeasuredLine, curve_figures, score_figure
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import bytes_text, seconds_text
 from vertikal.version import __version__
-
-Figure = tuple[Markup, str]
-
-_CURVES = (
-    (
-        "roc",
-        "ROC",
-        "share of the others that is called positive",
-        "share of the positive rows that is found",
-        True,
-        "The area under it is the AUC; the diagonal is chance.",
-    ),
-    (
-        "precision_recall",
-        "Precision and recall",
-        "recall",
-        "precision",
-        False,
-        "Of the rows called positive, the share that is.",
-    ),
-    (
-        "calibration",
-        "Calibration",
-        "predicted probability",
-        "share that came true",
-        True,
-        "In ten bins of as many rows each; on the diagonal probabilities are what they say.",
-    ),
-    (
-        "gain",
-        "Gain",
-        "share of all rows, highest scores first",
-        "share of the positive rows that is found",
-        True,
-        "What asking the highest scores first finds.",
-    ),
-)
 
 
 def model_page(
@@ -147,43 +111,18 @@ def _class_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
 
 
 def _figures(evaluation: Evaluation) -> list[Figure]:
-    together, alone = evaluation.together.classes, evaluation.alone.classes
-    figures = []
-    for key, title, x_label, y_label, diagonal, caption in _CURVES:
-        series = []
-        for name, one in together.items():
-            if key in one.curves:
-                line = name if len(together) > 1 else "together"
-                series.append(Series(line, *one.curves[key]))
-        if len(together) == 1:
-            others = {f"{evaluation.label_party} alone": alone}
-            if evaluation.linear is not None:
-                others["linear"] = evaluation.linear.classes
-            for line, classes in others.items():
-                (own,) = classes.values()
-                if key in own.curves:
-                    series.append(Series(line, *own.curves[key], dashed=True))
-        if series:
-            chart = line_chart(
-                series, title=title, x_label=x_label, y_label=y_label, diagonal=diagonal
-            )
-            figures.append((chart, caption))
-    return figures + [_scores(name, one) for name, one in together.items()]
-
-
-def _scores(name: str, one: ClassMeasures) -> Figure:
-    """Draw how scores are spread in a class and in the others."""
-    shown = "probability" if "calibration" in one.curves else "score"
-    chart = line_chart(
-        [
-            Series(name, *one.curves["scores_of_class"]),
-            Series("others", *one.curves["scores_of_others"], dashed=True),
-        ],
-        title=f"Scores of class {name}",
-        x_label=f"{shown} of {name}",
-        y_label="share of the rows",
-    )
-    return chart, "In twenty equal steps; the less the two overlap, the better."
+    """Draw all curves: of several classes beside one another, of two beside the other models."""
+    classes = evaluation.together.classes
+    if len(classes) == 1:
+        lines = [MeasuredLine("together", one.curves) for one in classes.values()]
+        others = {f"{evaluation.label_party} alone": evaluation.alone}
+        if evaluation.linear is not None:
+            others["linear"] = evaluation.linear
+        for name, measures in others.items():
+            lines += [MeasuredLine(name, one.curves, True) for one in measures.classes.values()]
+    else:
+        lines = [MeasuredLine(name, one.curves) for name, one in classes.items()]
+    return curve_figures(lines) + [score_figure(name, one.curves) for name, one in classes.items()]
 
 
 def _contributions(evaluation: Evaluation) -> Markup | None:

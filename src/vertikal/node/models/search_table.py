@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from vertikal.metrics.measures import TITLES
-from vertikal.node.models.evaluation import short
+from vertikal.metrics.wording import short
 
 
 class Try(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vertikal.metrics.measures import SMALL_IS_GOOD, TITLES
-from vertikal.node.models.evaluation import Evaluation, in_words
+from vertikal.metrics.wording import in_words
+from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.store import Manifest, ModelStore
 
 KEPT_BACK = "kept_back"
