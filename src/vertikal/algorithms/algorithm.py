@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -56,11 +56,15 @@ class ModelShard(Protocol):
     def columns(self) -> tuple[str, ...]: ...
 
 
+WITHOUT_DEALER: Final = "values without a dealer"
+
 LEVELS: Mapping[str, str] = {
     "open": "label parties see the summed features of every training row",
     "values": "nobody sees a feature; the label party sees predictions of the training rows, as "
     "often and as precisely as the policy allows, and one that deviates sees features in their "
     "place",
+    WITHOUT_DEALER: "as 'values', between two parties alone: no third one has to be trusted, and "
+    "that nobody sees a feature rests on a lattice encryption under the label party's key",
     "sealed": "nothing but predictions is opened",
     "rounds": "the label party sees the joint prediction of every training row in every round, "
     "exactly; over the rounds these tell the others' columns",

@@ -39,6 +39,8 @@ from vertikal.secure.psi.equal_count import count_equal
 from vertikal.secure.psi.intersection import Intersection
 from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
 from vertikal.secure.sums.pads import group_name
+from vertikal.secure.two_party.roles import TwoRoles
+from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -291,15 +293,46 @@ class Party:
         message (`hidden_features.STEPS`). Each call has seeds and pads of its own. ``lasting``: the
         helper counts what it opens over all runs that share its checkpoints.
         """
-        tally = None
-        if lasting and self.checkpoints is not None:
-            tally = CheckpointedTally(self.checkpoints, label_party)
         return HiddenFeatures(
             *self._roles_and_keys(Roles(label_party, helper, dealer, self.parties), disclosures),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
-            tally,
+            self._tally(label_party, lasting=lasting),
         )
+
+    def two_party_features(
+        self,
+        label_party: str,
+        helper: str,
+        agreed: HiddenBlock,
+        disclosures: Mapping[str, Disclosure],
+        *,
+        lasting: bool = False,
+    ) -> TwoPartyFeatures:
+        """Take part in features of two parties that nobody sees, without a dealer.
+
+        As `hidden_features`, with `two_party_features.STEPS`.
+        """
+        return TwoPartyFeatures(
+            self._mesh,
+            self._keys,
+            TwoRoles(label_party, helper, self._session(label_party)),
+            agreed,
+            lambda step: self._mesh.under(disclosures[step]),
+            self._tally(label_party, lasting=lasting),
+        )
+
+    def _tally(self, label_party: str, *, lasting: bool) -> CheckpointedTally | None:
+        """Return the count of what all runs of the job have opened, if this one is to be added."""
+        if lasting and self.checkpoints is not None:
+            return CheckpointedTally(self.checkpoints, label_party)
+        return None
+
+    def _session(self, label_party: str) -> str:
+        """Number this run of hidden phases, so that its seeds and pads are its own."""
+        number = self._hidden_runs.get(label_party, -1) + 1
+        self._hidden_runs[label_party] = number
+        return str(number)
 
     def sealed_features(
         self,
@@ -322,13 +355,11 @@ class Party:
     def _roles_and_keys(
         self, roles: Roles, disclosures: Mapping[str, Disclosure]
     ) -> tuple[Mesh, PairKeys, Roles, Dealing | None]:
-        """Number this run of hidden phases, so that its seeds and pads are its own, and deal keys.
+        """Number this run of hidden phases and deal keys.
 
         A party without a role gets no keys from the dealer.
         """
-        number = self._hidden_runs.get(roles.label_party, -1) + 1
-        self._hidden_runs[roles.label_party] = number
-        roles = replace(roles, session=str(number))
+        roles = replace(roles, session=self._session(roles.label_party))
         if self.name not in roles.names:
             return self._mesh, self._keys, roles, None
         # Taken out: what was prepared serves one run.

@@ -18,6 +18,7 @@ from vertikal.mesh import local_meshes
 from vertikal.party.clock import Silent
 from vertikal.party.party import Labels, Party
 from vertikal.secure.hidden.hidden_features import HiddenFeatures
+from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
 
 NAMES = ("a", "b", "c", "d")
 ROWS, PASSES = 240, 12
@@ -57,9 +58,9 @@ class Cut(Silent):
                 raise PeerStopped.of(party, f"{party}: cut off here")
 
 
-def run(checkpoints, label_parties=("a",), cut=None, **changes):
+def run(checkpoints, label_parties=("a",), cut=None, names=NAMES, **changes):
     given = {
-        "parties": NAMES,
+        "parties": names,
         "label_parties": label_parties,
         "n_components": 48,
         "bandwidth": 2.0,
@@ -84,7 +85,7 @@ def run(checkpoints, label_parties=("a",), cut=None, **changes):
         )
         return train(party, settings)
 
-    return run_all(local_meshes(NAMES, 20), one)
+    return run_all(local_meshes(names, 20), one)
 
 
 def fresh():
@@ -101,13 +102,14 @@ def opened(checkpoints, owner, helper, *, gradients=False):
 @pytest.fixture
 def asked(monkeypatch):
     """Every question that a label party asks, by how often."""
-    found, real = Counter(), HiddenFeatures.product
+    found = Counter()
+    for protocol in (HiddenFeatures, TwoPartyFeatures):
 
-    def product(self, kind, vectors, *rest):
-        found[self.roles.label_party, kind, vectors.tobytes()] += 1
-        return real(self, kind, vectors, *rest)
+        def product(self, kind, vectors, *rest, real=protocol.product):
+            found[self.roles.label_party, kind, vectors.tobytes()] += 1
+            return real(self, kind, vectors, *rest)
 
-    monkeypatch.setattr(HiddenFeatures, "product", product)
+        monkeypatch.setattr(protocol, "product", product)
     return found
 
 
@@ -132,6 +134,21 @@ def test_a_run_goes_on_where_it_was(asked, label_parties):
     assert not asked
     for owner in label_parties:
         assert (again[owner].coefficients == shards[owner].coefficients).all()
+
+
+def test_two_parties_go_on_where_they_were(asked):
+    changes = {"names": ("a", "b"), "disclosure": Values(max_passes=PASSES, value_bits=14)}
+    checkpoints = {name: Kept() for name in ("a", "b")}
+    outcome = run(checkpoints, cut=5, **changes)
+    assert "cut off here" in str(outcome.errors["a"])
+    shards = run(checkpoints, **changes).unwrap()
+    assert max(asked.values()) == 1
+    assert len(opened(checkpoints, "a", "b")) == shards["a"].training.iterations <= PASSES
+    assert len(opened(checkpoints, "a", "b", gradients=True)) == shards["a"].training.iterations + 1
+    asked.clear()
+    again = run(checkpoints, **changes).unwrap()
+    assert not asked
+    assert (again["a"].coefficients == shards["a"].coefficients).all()
 
 
 def test_lost_answers_cost_all_label_parties_as_many_passes():

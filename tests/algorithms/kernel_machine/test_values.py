@@ -216,7 +216,10 @@ def test_named_roles_do_not_change_the_model():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"parties": {"bank": [0], "shop": [1]}}, "needs two parties without labels"),
+        (
+            {"parties": {"bank": [0], "shop": [1]}, "label_parties": 2},
+            "needs two parties without labels",
+        ),
         ({"label_parties": 3}, r"a helper and a dealer, got \['post'\]; name a dealer that has no"),
         ({"disclosure__helper": "bank"}, r"helper must be a party without labels, one of \['shop'"),
         ({"disclosure__helper": "zoo"}, "helper must be a party without labels"),

@@ -63,6 +63,7 @@ from vertikal.ring.integers import Ring
 from vertikal.secure.dealing_ahead import DealingAhead
 from vertikal.secure.hidden.openings import OpenedBits
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.two_party.sizes import TwoPartySizes
 
 Array = npt.NDArray[Any]
 SettingsT = TypeVar("SettingsT", bound=FdsklSettings)
@@ -231,6 +232,8 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         memory = {name: rows * (columns + 16) * 8 for name in settings.parties}
         for name in label_parties:
             memory[name] += settings.widths()[name] * rows * phase_bits // 8
+        if settings.dealerless:
+            return self._dealerless_cost(settings, rows, columns)
         if settings.hides:
             helper, dealer = settings.assistants()
             word = settings.hidden.bits // 8
@@ -248,6 +251,26 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         rounds = 4 + (2 * passes if settings.hides or len(label_parties) > 1 else 0)
         work = float(cells) * (columns + passes * settings.per_phase)
         return Cost(sent, rounds, memory, work)
+
+    def _dealerless_cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
+        """Price of hidden features of two parties, which whole polynomials of directions make."""
+        ((label_party, width),) = settings.widths().items()
+        helper = settings.helper()
+        sizes = TwoPartySizes(rows, width, pairs=settings.pairs)
+        passes = min(_EXACT_PASSES, settings.iterations(rows) * 2)
+        both = settings.outputs * passes / 2
+        memory = {name: rows * (columns + 16) * 8 for name in settings.parties}
+        memory[label_party] += sizes.kept_by_label_party
+        memory[helper] += sizes.kept_by_helper
+        return Cost(
+            {
+                label_party: int(sizes.encrypted + both * sizes.asked),
+                helper: int(sizes.masked + both * sizes.answered),
+            },
+            4 + 2 * passes,
+            memory,
+            float(rows) * width * columns + sizes.multiplications(settings.outputs * passes),
+        )
 
     def known_answers(self, shard: Shard, rows: Array) -> Array:
         """Project rows on the party's own directions, or measure them from its own landmarks."""
@@ -283,13 +306,13 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         return settings.asynchronous and settings.stochastic.allow_missing
 
     def dealer(self, settings: SettingsT) -> Dealer | None:
-        if not settings.hides:
+        if not settings.hides or settings.dealerless:
             return None
         helper, dealer = settings.assistants()
         return Dealer(dealer, (*settings.label_parties, helper))
 
     def prepared_roles(self, settings: SettingsT) -> Roles:
-        if not settings.hides:
+        if not settings.hides or settings.dealerless:
             raise InputError.of("disclosure", "'values' or 'sealed' for a dealer", settings.level)
         if len(settings.label_parties) > 1:
             raise InputError.of(

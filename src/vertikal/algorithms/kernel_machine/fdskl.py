@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.algorithm import Fit, Fitted, JobSettings
+from vertikal.algorithms.algorithm import WITHOUT_DEALER, Fit, Fitted, JobSettings
 from vertikal.algorithms.kernel_machine.features import (
     Learn,
     begin_shard,
@@ -142,6 +142,7 @@ def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array
 PREDICTIONS = {
     "open": _open_predictions,
     "values": hidden_predictions,
+    WITHOUT_DEALER: hidden_predictions,
     "sealed": sealed_predictions,
 }
 

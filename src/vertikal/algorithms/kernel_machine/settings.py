@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from vertikal.algorithms.algorithm import JobSettings
+from vertikal.algorithms.algorithm import WITHOUT_DEALER, JobSettings
 from vertikal.data.encoding import ENCODINGS, EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
@@ -20,6 +20,8 @@ from vertikal.losses.pairwise import pair_loss_named
 from vertikal.losses.pointwise import loss_named
 from vertikal.parameters import Count, Parameters, Positive
 from vertikal.secure.hidden.openings import GRADIENT_BITS_PER_ROW
+from vertikal.secure.two_party.parameters import kept_columns
+from vertikal.secure.two_party.vector_writing import GRADIENT_SPREAD, MOST_BITS
 
 FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28
@@ -27,6 +29,8 @@ FEWEST_GRADIENT_BITS = 8
 FEWEST_PREDICTION_BITS = 8
 HIDDEN_PHASE_BITS = (8, 16)
 SEALED_WORD_BITS = 64
+WORD_BITS = 32
+"""Bits of the words in which two parties share features without a dealer."""
 COARSE_TOLERANCE = 1e-2
 """Gradients are good to about this where features are hidden in words of 32 bits."""
 NOISY_TOLERANCE = 7e-3
@@ -115,14 +119,15 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     """Options of ``disclosure="values"``: nobody sees a feature, the label party sees f.
 
     ``helper`` and ``dealer`` are two parties without labels, by default the first and the last of
-    them; an estimator's dealer may be nobody's party, and then takes part without columns. ``bits``
-    are those of the words in which features are shared: 32 costs half and rounds f to about two
-    decimals. ``max_passes`` bounds how often f of any training row is opened; None is a quarter of
-    the directions, and by the exact solver 50 times per output at most. ``value_bits`` is how
-    precisely, in bits of full scale: the rest is the helper's noise, which cancels over the rows.
-    ``gradient_bits`` is how precisely gradients are opened: with 12 the solver takes as many passes
-    as with exact ones, with 10 it takes more. ``prediction_bits`` is how precisely a prediction is
-    opened.
+    them; an estimator's dealer may be nobody's party, and then takes part without columns. Between
+    exactly two parties, one with labels, None is no dealer at all: the label party's encryption
+    takes its place. ``bits`` are those of the words in which a dealer has features shared: 32 costs
+    half and rounds f to about two decimals. ``max_passes`` bounds how often f of any training row
+    is opened; None is a quarter of the directions, and by the exact solver 50 times per output at
+    most. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's noise,
+    which cancels over the rows. ``gradient_bits`` is how precisely gradients are opened: with 12
+    the solver takes as many passes as with exact ones, with 10 it takes more. ``prediction_bits``
+    is how precisely a prediction is opened.
     """
 
     helper: str | None = None
@@ -251,11 +256,22 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         return isinstance(self.feature_map, Fourier) and self.feature_map.directions == "shared"
 
     @property
-    def level(self) -> Literal["open", "values", "sealed"]:
+    def level(self) -> Literal["open", "values", "values without a dealer", "sealed"]:
         """The level of disclosure, by name."""
+        if self.dealerless:
+            return WITHOUT_DEALER
         if isinstance(self.disclosure, Values | Sealed):
             return "values" if isinstance(self.disclosure, Values) else "sealed"
         return "open"
+
+    @property
+    def dealerless(self) -> bool:
+        """True if two parties hide features from each other without a dealer."""
+        return (
+            isinstance(self.disclosure, Values)
+            and self.disclosure.dealer is None
+            and (len(self.parties), len(self.label_parties)) == (2, 1)
+        )
 
     @property
     def hides(self) -> bool:
@@ -320,9 +336,29 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             )
         if self.seals:
             self._check_sealed(level)
+        elif self.dealerless:
+            self._check_dealerless(level)
         elif isinstance(self.solver, Stochastic):
             self._check_hidden_batches(self.solver, level)
-        self.assistants()
+        self.helper()
+
+    def _check_dealerless(self, level: str) -> None:
+        if isinstance(self.solver, Stochastic):
+            raise InputError.of(
+                "solver",
+                f"'exact' {level}: which rows a batch has would be encrypted, and the helper could "
+                "not count what it opens",
+                "dsg",
+            )
+        options = self.values
+        most = {
+            "value_bits": MOST_BITS,
+            "gradient_bits": MOST_BITS - GRADIENT_SPREAD,
+            "prediction_bits": MOST_BITS,
+        }
+        for name, bits in most.items():
+            if getattr(options, name) > bits:
+                raise InputError.of(name, f"at most {bits} {level}", getattr(options, name))
 
     def _check_hidden_batches(self, solver: Stochastic, level: str) -> None:
         # Twice what the helper asks for: a batch may draw rows twice.
@@ -351,6 +387,24 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
                 f"one {level}: coefficients are shared by it and the helper",
                 list(self.label_parties),
             )
+
+    def helper(self) -> str:
+        """The party that answers products: as named, or the first feature party."""
+        if not self.dealerless:
+            return self.assistants()[0]
+        (other,) = (name for name in self.parties if name not in self.label_parties)
+        if self.hidden.helper not in (None, other):
+            raise InputError.of("helper", f"{other!r}, the other party", self.hidden.helper)
+        return other
+
+    @property
+    def opened_gradient_bits(self) -> int:
+        """Bits of full scale that a number of a gradient is opened to.
+
+        Without a dealer gradients are opened by coefficients, and more precisely than they come to
+        over directions.
+        """
+        return self.values.gradient_bits + (GRADIENT_SPREAD if self.dealerless else 0)
 
     def assistants(self) -> tuple[str, str]:
         """Helper and dealer: those named, or the first and the last feature party."""
@@ -399,7 +453,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         if not isinstance(self.disclosure, Values):
             return self.max_iter
         bits = rows * GRADIENT_BITS_PER_ROW * (SPARE_SHARE - 1) // SPARE_SHARE
-        gradients = bits // (self.disclosure.gradient_bits * self.outputs * self.per_phase)
+        gradients = bits // (self.opened_gradient_bits * self.outputs * self.per_phase)
         return max(1, min(self._agreed_iterations(), gradients - 1))
 
     def gradients(self, rows: int | None) -> int:
@@ -421,7 +475,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
     def _rows_per_gradient(self) -> int:
         """Rows over which the bits of one gradient are few enough for each of them."""
-        return -(-self.values.gradient_bits * self.per_phase // GRADIENT_BITS_PER_ROW)
+        return -(-self.opened_gradient_bits * self.per_phase // GRADIENT_BITS_PER_ROW)
 
     def stopping(self) -> float:
         """The exact solver's tolerance: ``tol``, or the precision of hidden features if coarser.
@@ -468,12 +522,19 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         return min(rows, self.cache_size // (max(self.widths().values()) * (bits // 8)))
 
     def kept_bits(self) -> int:
-        """Bits that a role keeps per row and direction where features are hidden."""
+        """Bits that a role keeps per row and direction where features are hidden.
+
+        Without a dealer it is the label party's part, of whole polynomials.
+        """
+        if self.dealerless:
+            width = max(self.widths().values())
+            kept = kept_columns(width, pairs=self.pairs) * WORD_BITS // 8
+            return 8 * -(-kept // width)
         return self.per_phase * (2 if self.seals else 1) * self.hidden.bits
 
     def check_rows(self, rows: int) -> None:
         """Refuse too few rows to hide, and where features are hidden, too many for the cache."""
-        if self.level == "values":
+        if isinstance(self.disclosure, Values):
             stochastic = isinstance(self.solver, Stochastic)
             # Two gradients are one iteration, within the share of bits that is not left spare.
             each = -(-2 * self._rows_per_gradient() * SPARE_SHARE // (SPARE_SHARE - 1))
@@ -481,7 +542,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
             if rows < fewest:
                 raise InputError.of(
                     "rows",
-                    f"at least {fewest} with disclosure='values' (as many as batch_size, or "
+                    f"at least {fewest} with disclosure={self.level!r} (as many as batch_size, or "
                     f"{each} for each output): a gradient of few rows shows their features",
                     rows,
                 )

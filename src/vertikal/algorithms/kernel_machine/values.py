@@ -1,9 +1,9 @@
 """Training and prediction where nobody sees a feature (``disclosure="values"``).
 
 The protocol is in `secure.hidden`: a label party, the helper and the dealer hold masked parts, from
-which the label party gets products with the features of its own block and nothing else. Here are
-the operator that solvers multiply by, the pass over the rows that sets it up, and what the ledger
-says of each message.
+which the label party gets products with the features of its own block and nothing else. Two parties
+without a dealer do the same by `secure.two_party`. Here are the operator that solvers multiply by,
+the pass over the rows that sets it up, and what the ledger says of each message.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,12 @@ from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.hidden.openings import Limits
+from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
 from vertikal.solvers.feature_operator import ALL, FeatureOperator
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = npt.NDArray[Any]
+Hidden: TypeAlias = HiddenFeatures | TwoPartyFeatures
+"""One party's part in hidden features, by either protocol."""
 
 BLOCK_CELLS = 1 << 19
 """Phases per message: small enough that a block's many arrays stay near the processor."""
@@ -54,12 +57,15 @@ def disclosures_of(
 ) -> dict[str, Disclosure]:
     """Describe what each kind of message of the protocol tells its receiver."""
     most = training_limits(settings, label_party, None).at_most()
+    gradient = "about a direction"
+    if settings.dealerless:
+        gradient = "about a combination of directions"
     learns = (
         f"the label party learns Φd of the training rows for the directions d that its solver "
         f"tries, at most {most.values} numbers a row of {most.value_bits} bits each (the "
         "rest is noise of the helper's), which together are the values of f on its way, "
         f"and the gradient summed over the rows, once per pass, at most {most.gradients} numbers "
-        f"about a direction to {most.gradient_bits} bits each; no phase and no feature. A label "
+        f"{gradient} to {most.gradient_bits} bits each; no phase and no feature. A label "
         "party that does not follow the program can put all weight of a gradient on one row: each "
         f"gradient is then that row's features, to {most.gradient_bits} bits each; and each number "
         "about a row can be one of its features"
@@ -69,6 +75,8 @@ def disclosures_of(
         "label party that does not follow the program can ask for another combination of a row's "
         "features in its place, of as many bits"
     )
+    if settings.dealerless:
+        return _dealerless_disclosures(learns)
     return {
         "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
         "shares": Disclosure(
@@ -91,6 +99,34 @@ def disclosures_of(
     }
 
 
+def _dealerless_disclosures(learns: str) -> dict[str, Disclosure]:
+    """Describe the messages of two parties without a dealer."""
+    encrypted = "nothing, as long as learning with errors is hard: the helper has no key"
+    return {
+        "key": Disclosure("public key", "the label party's public key", encrypted, True),
+        "cosines": Disclosure(
+            "encrypted cosines", "the label party's cosines and sines, encrypted", encrypted, True
+        ),
+        "masked": Disclosure(
+            "masked products",
+            "products of these with the helper's cosines and sines, under its mask",
+            "nothing: words are uniform whatever the data, and the rest as long as learning with "
+            "errors is hard",
+            True,
+        ),
+        "requests": Disclosure(
+            "requests",
+            "which product the label party wants next",
+            "the helper learns how many products training takes",
+            masked=False,
+        ),
+        "questions": Disclosure(
+            "questions", "coefficients or residuals, encrypted", encrypted, True
+        ),
+        "answers": Disclosure("values", "products with the features, encrypted", learns, True),
+    }
+
+
 def hidden_block(
     settings: FdsklSettings, label_party: str, rows: int, *, training: bool
 ) -> HiddenBlock:
@@ -107,6 +143,7 @@ def hidden_block(
             fewest_rows=rows + 1,
             most_gradients=0,
             value_bits=settings.values.prediction_bits,
+            gradient_bits=settings.opened_gradient_bits,
         ),
         pairs=settings.pairs,
     )
@@ -119,7 +156,7 @@ def training_limits(settings: FdsklSettings, label_party: str, rows: int | None)
         FEWEST_ROWS if rows is None else min(FEWEST_ROWS, rows // 4),
         settings.gradients(rows),
         settings.values.value_bits,
-        settings.values.gradient_bits,
+        settings.opened_gradient_bits,
     )
 
 
@@ -140,9 +177,7 @@ class HiddenOperator(FeatureOperator):
     the job has opened are taken from ``answers``.
     """
 
-    def __init__(
-        self, hidden: HiddenFeatures, directions: int, answers: AnswerCache | None = None
-    ) -> None:
+    def __init__(self, hidden: Hidden, directions: int, answers: AnswerCache | None = None) -> None:
         self.rows, self.width = hidden.agreed.rows, hidden.agreed.features
         self._hidden = hidden
         self._norm = math.sqrt((1 if hidden.agreed.pairs else 2) / directions)
@@ -184,7 +219,7 @@ class HiddenPass:
             label_party: direction_block(shard, draw_directions(shard, label_party)).feature_map
             for label_party in shard.settings.widths()
         }
-        self._hidden: Mapping[str, HiddenFeatures] = {}
+        self._hidden: Mapping[str, Hidden] = {}
 
     def gather(self, rows: int, kept: int) -> HiddenOperator | None:
         """Take part in the one pass over the training rows; return Φ at a label party."""
@@ -206,7 +241,7 @@ class HiddenPass:
         and without checkpoints, there is no such limit: None.
         """
         party, settings = self._party, self._settings
-        helper = settings.assistants()[0]
+        helper = settings.helper()
         if party.checkpoints is None or settings.solver != "exact":
             return None
         if party.name == helper:
@@ -243,15 +278,16 @@ class HiddenPass:
                 hidden.add(phases)
             party.clock.advance(block.stop - block.start)
 
-    def _begin(self, label_party: str, rows: int) -> HiddenFeatures:
+    def _begin(self, label_party: str, rows: int) -> Hidden:
         settings = self._settings
         agreed = hidden_block(settings, label_party, rows, training=self._training)
+        disclosures = disclosures_of(settings, label_party, training=self._training)
+        if settings.dealerless:
+            return self._party.two_party_features(
+                label_party, settings.helper(), agreed, disclosures, lasting=self._training
+            )
         return self._party.hidden_features(
-            label_party,
-            *settings.assistants(),
-            agreed,
-            disclosures_of(settings, label_party, training=self._training),
-            lasting=self._training,
+            label_party, *settings.assistants(), agreed, disclosures, lasting=self._training
         )
 
     @property
@@ -261,7 +297,7 @@ class HiddenPass:
 
     def serve(self) -> None:
         """Take part in products, as helper or dealer, until the label parties want no more."""
-        if self._party.name not in self._settings.assistants():
+        if not self._settings.dealerless and self._party.name not in self._settings.assistants():
             return
         if len(self._hidden) == 1:
             for hidden in self._hidden.values():

@@ -56,7 +56,7 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         searched, model = (FDSKL.exposure(block) for block in _blocks(settings))
         opened = zip(searched.opened, model.opened, strict=True)
         return Exposure(
-            level=settings.level,
+            level=model.level,
             components=settings.all_components(),
             opened=tuple(_added(*both) for both in opened),
             prediction_bits=model.prediction_bits,

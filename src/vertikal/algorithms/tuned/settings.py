@@ -63,7 +63,7 @@ class PassSettings(FdsklSettings, frozen=True, kw_only=True, tag="pass"):
     def iterations(self, rows: int) -> int:
         if not isinstance(self.disclosure, Values):
             return super().iterations(rows)
-        spare = -(-self.extra_gradients * self.disclosure.gradient_bits * SPARE_SHARE // 8)
+        spare = -(-self.extra_gradients * self.opened_gradient_bits * SPARE_SHARE // 8)
         return super().iterations(max(1, rows - spare))
 
     def gradients(self, rows: int | None) -> int:

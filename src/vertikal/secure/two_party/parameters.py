@@ -58,3 +58,12 @@ FEATURES = LatticeParameters(2048, (11759617, 11677697))
 
 PRODUCTS = LatticeParameters(4096, (16760833, 16736257, 16588801))
 """Encryption of vectors, in every product: q has 72 bits of the 109 that are allowed."""
+
+
+def kept_columns(width: int, *, pairs: bool) -> int:
+    """Count the coefficients that two parties share per row of ``width`` directions.
+
+    A polynomial holds N/2 directions, by N/2 coefficients of their cosines or N with their sines.
+    """
+    half = FEATURES.degree // 2
+    return -(-width // half) * (FEATURES.degree if pairs else half)

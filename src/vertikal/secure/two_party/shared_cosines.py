@@ -31,7 +31,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
 from vertikal.secure.two_party.complex_slots import basis, polynomials_of
-from vertikal.secure.two_party.parameters import FEATURES
+from vertikal.secure.two_party.parameters import FEATURES, kept_columns
 from vertikal.secure.two_party.polynomials import PolynomialRing
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.small_numbers import SmallNumbers
@@ -74,7 +74,7 @@ class SharedCosines:
     @property
     def columns(self) -> int:
         """Coefficients that are kept per row."""
-        return self._blocks * (self._ring.degree if self._pairs else self._half)
+        return kept_columns(self._width, pairs=self._pairs)
 
     def send(self, phases: Array) -> None:
         """A: send the encryption of the next rows (rows, width)."""
