@@ -1,0 +1,140 @@
+"""Run all tables and figures of the papers that there is data for, and write a page per paper.
+
+    python -m benchmarks.papers                      # everything, hours
+    python -m benchmarks.papers avfkam --quick       # one paper, small sizes, into build/papers
+    python -m benchmarks.papers --list
+    python -m benchmarks.papers --pages              # pages of the results that are there
+
+What has been run with the same sizes is not run again (``--again`` does), so that a run that was
+broken off goes on where it was. What is missing from the data folder is listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import FOLDER
+from benchmarks.harness import RESULTS
+from benchmarks.papers.items import ITEMS, TITLES, Item
+from benchmarks.papers.pages import results_of, write_page
+from vertikal.reporting.units import seconds_text
+
+STATE = "papers-runs.json"
+QUICK = Path("build") / "papers"
+QUICK_SHARE = 0.03
+"""About the share of the full time that the sizes of ``--quick`` take."""
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run what was chosen; return the number of items that failed."""
+    options = parse(given)
+    chosen = [one for one in ITEMS if not options.papers or one.paper in options.papers]
+    folder = options.out or (QUICK if options.quick else RESULTS)
+    if options.list:
+        for item in chosen:
+            lacking = missing_files(item)
+            print(f"{item.id}: {'needs ' + ', '.join(lacking) if lacking else 'can be run'}")
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = 0 if options.pages else run_all(chosen, folder, options)
+    state = read_state(folder)
+    for paper in dict.fromkeys(one.paper for one in chosen):
+        items = [one for one in chosen if one.paper == paper]
+        lacking = sorted({name for one in items for name in missing_files(one)})
+        print(f"page: {write_page(paper, items, folder, state, [*lacking, *absent_sets(paper)])}")
+    return failed
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("papers", nargs="*", choices=[*TITLES, []], help="papers by name; all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, a quarter of an hour")
+    parser.add_argument("--again", action="store_true", help="also what has been run")
+    parser.add_argument("--list", action="store_true", help="say what can be run, and end")
+    parser.add_argument("--pages", action="store_true", help="only write the pages")
+    parser.add_argument("--out", type=Path, help="folder of results and pages")
+    return parser.parse_args(given)
+
+
+def run_all(items: Sequence[Item], folder: Path, options: argparse.Namespace) -> int:
+    """Run one item after the other, and say what is left and for how long."""
+    share = QUICK_SHARE if options.quick else 1.0
+    ahead = sum(one.minutes for one in items) * 60 * share
+    failed = 0
+    for place, item in enumerate(items, 1):
+        head = f"[{place}/{len(items)}] {item.id}"
+        command = arguments_of(item, folder, quick=options.quick)
+        lacking = missing_files(item)
+        ahead -= item.minutes * 60 * share
+        if lacking:
+            print(f"{head}: left out, the data folder lacks {', '.join(lacking)}", flush=True)
+            continue
+        if not options.again and is_done(item, folder, command):
+            print(f"{head}: done before", flush=True)
+            continue
+        left = seconds_text(ahead + item.minutes * 60 * share)
+        print(f"{head}: begins; about {left} left in all", flush=True)
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", *command], check=False)
+        seconds = time.perf_counter() - began
+        if done.returncode:
+            failed += 1
+            print(f"{head}: failed with status {done.returncode}", flush=True)
+            continue
+        note(folder, item, command, seconds)
+        print(f"{head}: {seconds_text(seconds)}; about {seconds_text(ahead)} left", flush=True)
+    return failed
+
+
+def arguments_of(item: Item, folder: Path, *, quick: bool) -> list[str]:
+    """The module of one item with its sizes."""
+    sizes = item.quick if quick else ()
+    return [f"benchmarks.papers.{item.module}", *item.given, *sizes, "--out", str(folder)]
+
+
+def missing_files(item: Item) -> list[str]:
+    """Files of the data folder that an item cannot do without, and that are not there."""
+    return [name for name in item.files if not (FOLDER / name).exists()]
+
+
+def absent_sets(paper: str) -> list[str]:
+    """The data sets of a paper that are not in the data folder."""
+    if paper == "fdskl":
+        from benchmarks.papers.fdskl.data import missing as missing_fdskl
+
+        return list(missing_fdskl())
+    if paper == "avfkam":
+        from benchmarks.papers.avfkam.data import missing as missing_avfkam
+
+        return list(missing_avfkam())
+    return ["gisette"] if paper == "admm" else []
+
+
+def is_done(item: Item, folder: Path, command: Sequence[str]) -> bool:
+    """Return True if the item has been run with these sizes, and its results are there."""
+    known = read_state(folder).get(item.id, {})
+    return known.get("command") == list(command) and bool(results_of(item, folder))
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    path = folder / STATE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def note(folder: Path, item: Item, command: Sequence[str], seconds: float) -> None:
+    """Keep that an item has been run; a run that is broken off goes on behind it."""
+    state = read_state(folder) | {item.id: {"command": list(command), "seconds": round(seconds, 1)}}
+    (folder / STATE).write_text(json.dumps(state, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,123 @@
+"""AVFKAM Tables 3 and 4 whole: test AUC of the methods that the paper compares with.
+
+    python -m benchmarks.papers.avfkam.rivals
+    python -m benchmarks.papers.avfkam.rivals --data a9a --rows 3000 --splits 1
+
+Table 3: TSAM, Sparse Kernel AUC, RankSVM on Fourier and Nyström features, FDSKL, AVFKAM. Table 4:
+AFSGD-VP, AsySQN, FDML and AVFKAM; VAFL is not here. 8 parties, 4 of them label parties (linear
+methods: all). One file per data set; what is not in the data folder is listed and left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Benchmark, arguments
+from benchmarks.papers.avfkam.data import FILES, missing, rows_of
+from benchmarks.papers.avfkam.settings import DSG, bandwidth_of
+from benchmarks.papers.avfkam.table3 import auc
+from vertikal import AVFKAMClassifier, FDSKLClassifier
+from vertikal.baselines.doubly_stochastic import TSAMClassifier
+from vertikal.baselines.ranking import RankSVMClassifier, SparseKernelAUCClassifier
+from vertikal.estimators.baselines import AFSGDVPClassifier, AsySQNClassifier, FDMLClassifier
+from vertikal.reporting.bar_chart import bar_chart
+
+TABLE3 = {
+    "TSAM": (0.9981, 0.9742, 0.8104, 0.9642, 0.8999, 0.9661, 0.9706, 0.8567),
+    "Sparse Kernel AUC": (0.9127, 0.9714, 0.7746, 0.6627, 0.8765, 0.8214, 0.8168, 0.8711),
+    "RankSVM, Fourier": (0.9025, 0.9611, None, None, 0.9011, 0.9213, 0.9581, 0.8623),
+    "RankSVM, Nyström": (0.9216, 0.9583, None, None, 0.8972, 0.9418, 0.9627, 0.8543),
+    "FDSKL": (0.4974, 0.4813, 0.5799, 0.5169, 0.4996, 0.5757, 0.4990, 0.4748),
+    "AVFKAM": (0.9978, 0.9739, 0.8066, 0.9636, 0.9000, 0.9631, 0.9702, 0.8563),
+}
+TABLE4 = {
+    "AFSGD-VP": {"real-sim": 0.9487, "rcv1": 0.9601, "sector": 0.9612, "news20": 0.8304},
+    "AsySQN": {"real-sim": 0.9489, "rcv1": 0.9699, "sector": 0.9569, "news20": 0.8283},
+}
+ORDER = ("shuttle", "rcv1", "SUSY", "ijcnn1", "a9a", "real-sim", "sector", "news20")
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", data="", splits=3, rows=0, steps=400, components=1024)
+    absent = missing()
+    for data in options.data.split(",") if options.data else FILES:
+        if data in absent:
+            print(f"left out: {data} ({absent[data]} is not in the data folder)", flush=True)
+            continue
+        study(data, options)
+
+
+def study(data: str, options: Any) -> None:
+    """All methods on one data set."""
+    run = Benchmark(
+        f"papers-avfkam-rivals-{data}",
+        vars(options) | {"out": "", "data": data, "parties": 8, "label parties": 4},
+    )
+    scores: dict[str, list[float]] = {}
+    for seed in range(options.splits):
+        rows = rows_of(data, seed, options.rows or None)
+        for method, model in models(data, seed, options).items():
+            scores.setdefault(method, []).append(auc(model, rows))
+    for method, found in scores.items():
+        run.figure(f"{data}: {method}: test AUC, mean", float(np.mean(found)))
+        run.figure(f"{data}: {method}: standard deviation", float(np.std(found)))
+        run.figures[f"{method}: by split"] = found
+        theirs = published(method, data)
+        if theirs is not None:
+            run.figure(f"{data}: {method}: as published", theirs)
+    run.write(options.out)
+    run.draw(options.out, chart(data, scores))
+
+
+def published(method: str, data: str) -> float | None:
+    """The paper's number, if it has one."""
+    if method in TABLE3:
+        return TABLE3[method][ORDER.index(data)]
+    return TABLE4.get(method, {}).get(data)
+
+
+def models(data: str, seed: int, options: Any) -> dict[str, Any]:
+    bandwidth = bandwidth_of(data)
+    gamma = 1 / (2 * bandwidth**2)
+    ranking = {"gamma": gamma, "alpha": 1e-4, "random_state": seed}
+    federated = {"parties": 8, "label_parties": 4, "random_state": seed}
+    settings = dict(DSG[data], n_components=options.components)
+    settings["solver"] = settings["solver"] | {"n_steps": options.steps}
+    pointwise = {name: value for name, value in settings.items() if name != "validation"}
+    pointwise["solver"] = settings["solver"] | {"step_size": "auto"}
+    linear = {"parties": 8, "alpha": 1e-4, "epoch_steps": options.steps, "random_state": seed}
+    return {
+        "TSAM": TSAMClassifier(
+            bandwidth=bandwidth,
+            n_components=options.components,
+            alpha=1e-5,
+            step_size=2.0,
+            n_steps=options.steps,
+            batch_size=512,
+            block_size=256,
+            random_state=seed,
+        ),
+        "Sparse Kernel AUC": SparseKernelAUCClassifier(**ranking),
+        "RankSVM, Fourier": RankSVMClassifier(**ranking),
+        "RankSVM, Nyström": RankSVMClassifier(**ranking, approximation="nystroem"),
+        "FDSKL": FDSKLClassifier(**federated, **pointwise),
+        "AVFKAM": AVFKAMClassifier(**federated, **settings),
+        "AFSGD-VP": AFSGDVPClassifier(**linear),
+        "AsySQN": AsySQNClassifier(**linear, step_size=0.05),
+        "FDML": FDMLClassifier(**linear, step_size=1.0),
+    }
+
+
+def chart(data: str, scores: dict[str, list[float]]) -> str:
+    return bar_chart(
+        {method: {"test AUC": float(np.mean(found))} for method, found in scores.items()},
+        title=f"{data}: test AUC",
+        value_text=lambda value: f"{value:.4f}",
+        width=720,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""One HTML page per paper: each table and figure, theirs beside ours, the verdict, the settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from benchmarks.papers.items import TITLES, Item
+from vertikal.reporting.rendering import render_page
+from vertikal.reporting.units import seconds_text
+
+MOST_FIGURES = 60
+"""Numbers of one result that a page shows; the JSON file has all."""
+
+
+def write_page(
+    paper: str, items: Sequence[Item], folder: Path, state: Mapping[str, Any], absent: Sequence[str]
+) -> Path:
+    """Write the page of one paper from the result files in ``folder``."""
+    sections = [section_of(item, folder, state.get(item.id, {})) for item in items]
+    page = render_page(
+        "benchmarks.papers",
+        "paper.html",
+        title=TITLES[paper],
+        subtitle="Tables and figures: published beside ours",
+        sections=sections,
+        absent=[(name,) for name in absent],
+        overview=[(one["name"], one["verdict"], one["state"]) for one in sections],
+    )
+    path = folder / f"papers-{paper}.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Gather what the page says of one item."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in results_of(item, folder)]
+    charts = [chart_of(path) for path in results_of(item, folder, ".svg")]
+    seconds = run.get("seconds")
+    return {
+        "name": item.name,
+        "published": item.published,
+        "verdict": item.verdict,
+        "state": "no result here" if not found else f"{len(found)} result files",
+        "seconds": None if seconds is None else seconds_text(seconds),
+        "figures": [
+            (str(one["benchmark"]), name, shown(value))
+            for one in found
+            for name, value in list(one["figures"].items())[:MOST_FIGURES]
+            if shown(value) is not None
+        ],
+        "settings": [
+            (str(one["benchmark"]), name, str(value))
+            for one in found
+            for name, value in (one["settings"] | {"when": one["when"]}).items()
+        ],
+        "charts": charts,
+    }
+
+
+def results_of(item: Item, folder: Path, ending: str = ".json") -> list[Path]:
+    """The files of one item; a name that ends in "-" stands for one file per data set."""
+    name = re.escape(item.results) + (r"[^-]+" if item.results.endswith("-") else "")
+    part = r"(-[\w-]+)?" if ending == ".svg" else ""
+    pattern = re.compile(name + part + re.escape(ending))
+    return sorted(path for path in folder.glob(f"*{ending}") if pattern.fullmatch(path.name))
+
+
+def shown(value: Any) -> str | None:
+    """Write a figure, or None for one that is a whole curve."""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {shown(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return None if len(value) > 3 else ", ".join(str(shown(one)) for one in value)
+    return str(value)
+
+
+def chart_of(path: Path) -> Markup:
+    """A chart that a benchmark of this project drew; nobody else's markup gets into the page."""
+    text = path.read_text(encoding="utf-8")
+    return Markup(re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL))
