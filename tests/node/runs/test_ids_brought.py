@@ -80,3 +80,25 @@ def test_a_policy_refuses_a_later_approval_with_many_ids(tmp_path):
         assert (record.final.party, record.final.verdict) == ("lender", "stop")
         assert "bank brings 100 ids to the alignment, more than most_ids" in record.final.words
         assert not lines(world, "lender", "alignment begins")
+
+
+def test_only_rows_that_a_filter_keeps_are_brought(tmp_path):
+    """The others hear of no row that it leaves out, and not what it says."""
+    lay_out(tmp_path, rows=60, policy={"bank": "most_ids = 64\n" + RULE, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    for name in ("lender", "shop"):
+        file = tmp_path / name / "party.toml"
+        rows = 'id = "customer"\nrows = "customer BETWEEN 1000 AND 1039"'
+        file.write_text(file.read_text().replace('id = "customer"', rows))
+    with trio(tmp_path) as world:
+        digest = world.submit().digest
+        shown = {
+            name: world[name].answer({"command": "show", "job": world.record(name, digest).id})
+            for name in ("lender", "bank")
+        }
+        assert "only of the rows where customer BETWEEN" in shown["lender"]["text"]
+        assert "BETWEEN" not in shown["bank"]["text"]
+        world.done(digest)
+        assert {world.models(name).show("credit").facts["rows"] for name in NAMES} == {40}
+        begun = lines(world, "bank", "alignment begins")[0].facts["words"]
+        assert begun.endswith("100 own rows, at most 40 ids of lender, at most 64 ids of shop")

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from vertikal.algorithms.algorithm import Algorithm
+from vertikal.compute.threads import cores
 from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.runs import plan as module
@@ -93,3 +94,7 @@ def test_probes_grow_until_one_takes_long_enough_or_has_all_rows(monkeypatch):
     probed.clear()
     plan(job(), 1000, {})
     assert probed == [40, 60, 180, 540]
+
+
+def test_free_cores_are_some_of_those_that_there_are():
+    assert 0 < module.free_cores(3) <= cores()
