@@ -141,3 +141,8 @@ def test_no_file_tells_who_or_what_it_is_about(home):
     for path in (home.store / "intersections").iterdir():
         assert b"as it was" not in path.read_bytes()
         assert len(path.read_bytes()) in (32, 8 * len(IDS), 16 * len(IDS))
+
+
+def test_as_many_other_people_are_no_changed_rows(home):
+    check_difference(home, record_of("a"), rows(IDS))
+    check_difference(home, record_of("b"), rows([b"other %d" % number for number in range(40)]))

@@ -88,13 +88,19 @@ def test_probes_grow_until_one_takes_long_enough_or_has_all_rows(monkeypatch):
     monkeypatch.setattr(module, "probe", probe)
     monkeypatch.setattr(module, "ENOUGH", 2.0)
     found = plan(job(), 30_000, {})
-    assert probed == [40, 60, 180, 540, 1620, 4860]
+    assert probed == [40, 60, 180, 540, 1620, 4860, 1620, 4860]
     assert found.stages["align"] == pytest.approx(30.0)
     assert found.parties["bank"].bytes_sent == 30_000
     probed.clear()
     plan(job(), 1000, {})
-    assert probed == [40, 60, 180, 540]
+    assert probed == [40, 60, 180, 540, 180, 540]
 
 
 def test_free_cores_are_some_of_those_that_there_are():
     assert 0 < module.free_cores(3) <= cores()
+
+
+def test_of_two_probes_the_faster_stages_count():
+    one = module.Probe(10, {"align": 1.0, "train and measure": 5.0}, {})
+    other = module.Probe(10, {"align": 2.0, "train and measure": 3.0}, {})
+    assert one.faster(other).stages == {"align": 1.0, "train and measure": 3.0}

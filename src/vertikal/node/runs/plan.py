@@ -17,7 +17,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,10 @@ STEP = 3
 SPEEDS = {"10 Mb/s": 10e6 / 8, "100 Mb/s": 100e6 / 8, "1 Gb/s": 1e9 / 8}
 GUESS = 10
 """Columns of a party that the job does not list."""
-BEGINNING = 2.0
-"""Seconds from the last approval until all services are in a run, and from its end until all know:
-beats, threads and connections, whatever the job."""
+WAITS = 1.0
+"""Seconds that services wait for beats and connections, before a run and at its end."""
+COMMANDS = 0.5
+"""Seconds of the work before a run on an idle machine: a command, approvals, threads."""
 READINGS = 4
 """Times that a service reads its table: to approve, align, prepare, and compare it once more."""
 ALIGN, LEARN = "align", "train and measure"
@@ -83,6 +84,11 @@ class Probe:
     @property
     def seconds(self) -> float:
         return sum(self.stages.values())
+
+    def faster(self, other: Probe) -> Probe:
+        """Take the faster time of each stage, of two probes of the same rows."""
+        stages = {name: min(spent, other.stages[name]) for name, spent in self.stages.items()}
+        return replace(self, stages=stages)
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,8 @@ def plan(job: Job, rows: int, links: Mapping[str, Link], reading: float = 0.0) -
         return max(float(first), first + slope * (rows - small.rows))
 
     cost = algorithm.cost(settings, rows, GUESS)
-    stages = {"begin": BEGINNING, "read": READINGS * reading}
+    busy = cores() / free_cores(len(job.table_parties))
+    stages = {"begin": WAITS + COMMANDS * busy, "read": READINGS * reading}
     stages |= {name: extended(small.stages[name], large.stages[name]) for name in small.stages}
     parties = {}
     for name in job.names:
@@ -156,7 +163,8 @@ def _probes(job: Job, rows: int) -> tuple[Probe, Probe]:
         small, large = probe(job, fewer), probe(job, more)
         while large.seconds < ENOUGH and large.rows * STEP <= rows:
             small, large = large, probe(job, large.rows * STEP)
-    return small, large
+        # Whatever else the machine does only adds: of two measurements the smaller is nearer.
+        return small.faster(probe(job, small.rows)), large.faster(probe(job, large.rows))
 
 
 class _Place(Workplace):
