@@ -38,6 +38,9 @@ PLACES = {
     "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),
     "model": ("vertikal.node.models.store", "", "sync_folder", 1),
     "written": ("vertikal.mesh.interface", "Mesh", "send", 1, says_that_it_has_trained),
+    "judging": ("vertikal.node.runs.measuring.fits", "", "count_prediction", 2),
+    "choosing": ("vertikal.node.runs.measuring.search", "", "measure", 2),
+    "measuring": ("vertikal.node.runs.measuring.evaluation", "", "measure_parts", 1),
     "prediction": ("vertikal.algorithms.kernel_machine.algorithm", "KernelMachine", "predict", 1),
 }
 

@@ -14,6 +14,7 @@ from tests.organisations import NAMES, RULE, WITH_NOTARY, lay_out, write_job
 from tests.service_processes import COMMAND, ServiceProcesses
 from tests.waiting import until
 from vertikal.node.control import ask
+from vertikal.node.models.store import ModelStore
 
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
@@ -118,10 +119,25 @@ CASES = [
     ("serving", "notary", "dealt"),
     ("solver", "lender", "dealt"),
     ("model", "notary", "dealt"),
+    ("sum", "bank", "folds"),
+    ("solver", "lender", "folds"),
+    ("measuring", "lender", "folds"),
+    ("judging", "lender", "hidden folds"),
+    ("serving", "shop", "hidden folds"),
+    ("sum", "shop", "search"),
+    ("choosing", "lender", "search"),
+    ("judging", "bank", "hidden search"),
+    ("choosing", "lender", "hidden search"),
     ("sharing", "bank", "sealed"),
     ("sharing", "notary", "sealed"),
     ("model", "lender", "sealed"),
 ]
+
+
+FOLDS = "[evaluation]\nfolds = 2\n"
+SEARCH = "[evaluation]\nlinear = false\n[search.settings]\nbandwidth = [1e-3, 4.0]\n"
+MEASURED = {"folds": FOLDS, "hidden folds": FOLDS, "search": SEARCH, "hidden search": SEARCH}
+"""Jobs that make several fits, and what they say of them."""
 
 
 def names_of(kind):
@@ -143,6 +159,10 @@ def job_of(kind):
         return {"top": 'algorithm = "avfkam"', "settings": settings, "directions": SMALL_BLOCKS}
     if kind == "admm":
         return {"top": 'algorithm = "admm"', "settings": "max_iter = 30", "directions": None}
+    if kind in MEASURED:
+        hidden = kind.startswith("hidden")
+        settings = VALUES if hidden else 'disclosure = "open"'
+        return {"settings": settings, "directions": 32 if hidden else 64, "rest": MEASURED[kind]}
     if kind == "values":
         return {"settings": VALUES, "directions": 32}
     return {"settings": f'disclosure = "{kind}"', "directions": SMALL_BLOCKS}
@@ -194,7 +214,11 @@ def test_killed_anywhere_the_job_resumes_to_the_same_model(parties, expected, pl
     parties.start(victim)
     parties.done(names=names)
     found = models(parties, names)
-    if kind in ("values", "dealt"):
+    if kind in MEASURED:
+        kept = ModelStore(parties.root / "lender" / "store" / "models").details("credit")
+        assert kept.evaluation.together.numbers["auc"].value > 0.5
+        assert kept.search is None or kept.search.chosen == {"bandwidth": 4.0}
+    if kind in ("values", "dealt") or kind.startswith("hidden"):
         # Fresh masks round differently, as in two undisturbed runs; all else is the same.
         assert close(found.pop("lender").coefficients, wanted["lender"].coefficients)
         assert digests(found) == {name: digests(wanted)[name] for name in found}
