@@ -74,7 +74,7 @@ def run_all(items: Sequence[Item], folder: Path, options: argparse.Namespace) ->
         head = f"[{place}/{len(items)}] {item.id}"
         command = arguments_of(item, folder, quick=options.quick)
         lacking = missing_files(item)
-        ahead -= item.minutes * 60 * share
+        ahead = max(0.0, ahead - item.minutes * 60 * share)
         if lacking:
             print(f"{head}: left out, the data folder lacks {', '.join(lacking)}", flush=True)
             continue

@@ -10,6 +10,7 @@ from vertikal.estimators.baselines.linear import (
     FDMLClassifier,
     FDSVRGClassifier,
 )
+from vertikal.estimators.baselines.secure_boost import SecureBoostClassifier
 
 __all__ = [
     "AFSGDVPClassifier",
@@ -17,4 +18,5 @@ __all__ = [
     "AsySQNClassifier",
     "FDMLClassifier",
     "FDSVRGClassifier",
+    "SecureBoostClassifier",
 ]
