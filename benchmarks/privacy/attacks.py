@@ -88,9 +88,9 @@ def main() -> None:
     run.write(options.out)
 
 
-def target_of(split: datasets.Split) -> Target:
+def target_of(split: datasets.Split, parties: int = PARTIES) -> Target:
     X = split.X[:, split.X.std(axis=0) > 0]
-    parts = np.array_split(np.arange(X.shape[1]), PARTIES)
+    parts = np.array_split(np.arange(X.shape[1]), parties)
     parties = {f"party{i}": part.tolist() for i, part in enumerate(parts)}
     if split.name == "a9a":
         settings: dict[str, Any] = {"bandwidth": 5.0}
@@ -131,21 +131,30 @@ def attack_open(run: Benchmark, target: Target, directions: str) -> None:
 def attack_values(run: Benchmark, target: Target) -> None:
     with values_opened() as values:
         target.model(disclosure="values")
+    attack_opened(run, target, "values", values)
+
+
+def attack_opened(run: Benchmark, target: Target, level: str, values: list[Array]) -> None:
+    """Attack all values that a solver opened."""
     passes = np.concatenate(values, axis=1)
-    run.figure(f"{target.name}, values: numbers opened per row", passes.shape[1])
+    run.figure(f"{target.name}, {level}: numbers opened per row", passes.shape[1])
     attempts = [separate_values(passes), separate_values(passes, target.own)]
-    best = tell(run, target, f"{target.name}, values", attempts, passes)
-    run.target(f"{target.name}, values: columns above 0.99", best["columns"], 0, at_most=True)
+    best = tell(run, target, f"{target.name}, {level}", attempts, passes)
+    run.target(f"{target.name}, {level}: columns above 0.99", best["columns"], 0, at_most=True)
 
 
 def attack_sealed(run: Benchmark, target: Target) -> None:
     with numbers_held() as held:
         target.model(disclosure="sealed", loss="square")
-    numbers = held[0][:, :MASKED].view(np.int64) * 2.0**-63
-    best = tell(run, target, f"{target.name}, sealed", [separate_values(numbers)], numbers)
-    run.target(f"{target.name}, sealed: columns above 0.9", best["close"], 0, at_most=True)
+    attack_masked(run, target, "sealed", held[0][:, :MASKED].view(np.int64) * 2.0**-63)
+
+
+def attack_masked(run: Benchmark, target: Target, level: str, numbers: Array) -> None:
+    """Attack masked features that are kept, read as numbers."""
+    best = tell(run, target, f"{target.name}, {level}", [separate_values(numbers)], numbers)
+    run.target(f"{target.name}, {level}: columns above 0.9", best["close"], 0, at_most=True)
     limit = chance(target) + 3 * np.sqrt(max(chance(target), 1e-3) / (LISTED - KNOWN))
-    run.target(f"{target.name}, sealed: rows matched", best["rows"], float(limit), at_most=True)
+    run.target(f"{target.name}, {level}: rows matched", best["rows"], float(limit), at_most=True)
 
 
 def tell(

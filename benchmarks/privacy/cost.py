@@ -1,14 +1,17 @@
-"""a9a, 4 parties, D = 1024: what hiding the phases costs, in one run and in turn.
+"""a9a, D = 1024: what hiding the phases costs, with 4 parties and a dealer or between two alone.
 
-    python -m benchmarks.privacy.cost
+    python -m benchmarks.privacy.cost [--parties 2]
 
 Times are held against the open fit of the same run. Memory is what each role keeps for the
-products; the peak of the process holds that of all four parties at once.
+products; the peak of the process holds that of all four parties at once. With ``--parties 2`` two
+parties are measured, without a dealer and with one: processor seconds of all roles together, and
+all bytes that were sent.
 """
 
 from __future__ import annotations
 
 import resource
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ import numpy as np
 from benchmarks import datasets
 from benchmarks.accuracy.figures import bandwidth, scores
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal import FDSKLClassifier, Values
+from vertikal import FDSKLClassifier, Fourier, Values
 
 PARTIES = 4
 D = 1024
@@ -26,8 +29,15 @@ MOST_TIMES = {"values": 5, "sealed": 40}
 MOST_BYTES = {32: 16, 64: 28}
 
 
+MOST_SECONDS, MOST_MEGABYTES, AUC_GAP = 30, 600, 0.001
+"""Goals of two parties without a dealer."""
+
+
 def main() -> None:
-    options = arguments(__doc__ or "", repeats=5)
+    options = arguments(__doc__ or "", repeats=5, parties=PARTIES)
+    if options.parties == 2:
+        between_two(options.repeats, options.out)
+        return
     run = Benchmark(
         "privacy-cost",
         {"parties": PARTIES, "D": D, "sealed steps": STEPS, "repeats": options.repeats},
@@ -85,9 +95,47 @@ def main() -> None:
     run.write(options.out)
 
 
-def model_of(**settings: Any) -> FDSKLClassifier:
+def between_two(repeats: int, out: Any) -> None:
+    """Measure two parties, without a dealer and with one that has no columns."""
+    run = Benchmark("privacy-cost-two", {"parties": 2, "D": D, "repeats": repeats})
+    split = datasets.a9a()
+    models = {
+        "no dealer": model_of(2, disclosure="values"),
+        "no dealer, pairs of 512 directions": model_of(
+            2, disclosure="values", n_components=D // 2, feature_map=Fourier(functions="pair")
+        ),
+        "with a dealer": model_of(2, disclosure=Values(dealer="notary")),
+    }
+    warm = np.random.default_rng(0).normal(size=(1000, split.X.shape[1]))
+    for model in models.values():  # compile and warm up
+        model.fit(warm, split.y[:1000])
+    aucs = {}
+    for name, model in models.items():
+        seconds, aucs[name] = [], []
+        for _ in range(repeats):
+            start = time.process_time()
+            model.fit(split.X, split.y)
+            seconds.append(round(time.process_time() - start, 2))
+            aucs[name].append(scores(model, split)[1])
+        run.figure(f"{name}: processor seconds, all repeats", sorted(seconds))
+        run.figure(f"{name}: AUC, all repeats", [round(one, 5) for one in aucs[name]])
+        run.figure(f"{name}: iterations", model.n_iter_)
+        sent = {}
+        for entry in model.ledger_.entries():
+            kind = f"{entry.disclosure.name}, from {entry.sender}"
+            sent[kind] = sent.get(kind, 0) + entry.bytes
+        run.figure(f"{name}: MB sent", {kind: round(size / 1e6, 1) for kind, size in sent.items()})
+        if name == "no dealer":
+            run.target(f"{name}: processor seconds", median(seconds), MOST_SECONDS, at_most=True)
+            run.target(f"{name}: MB sent", sum(sent.values()) / 1e6, MOST_MEGABYTES, at_most=True)
+    gap = median(aucs["with a dealer"]) - median(aucs["no dealer"])
+    run.target("AUC with a dealer less without one", gap, AUC_GAP, at_most=True)
+    run.write(out)
+
+
+def model_of(parties: int = PARTIES, **settings: Any) -> FDSKLClassifier:
     shared = {"n_components": D, "bandwidth": bandwidth(0.02), "alpha": 1e-5, "random_state": 0}
-    return FDSKLClassifier(PARTIES, **shared, **settings)
+    return FDSKLClassifier(parties, **(shared | settings))
 
 
 def stages(model: FDSKLClassifier) -> dict[str, float]:

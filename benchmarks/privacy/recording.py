@@ -14,6 +14,7 @@ from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.values import HiddenOperator
 from vertikal.party.party import Party
+from vertikal.secure.two_party.encrypted_product import EncryptedProduct
 
 Array = npt.NDArray[Any]
 
@@ -63,6 +64,21 @@ def numbers_held() -> Iterator[list[Array]]:
         return part
 
     with mock.patch.object(sealed, "hide", hide):
+        yield held
+
+
+@contextmanager
+def words_held() -> Iterator[list[Array]]:
+    """The words G (rows, columns) that a label party without a dealer keeps from fits inside."""
+    held: list[Array] = []
+    original = EncryptedProduct.ask
+
+    def ask(self: EncryptedProduct, kind: str, vectors: Array) -> Array:
+        if not held:
+            held.append(self._own)
+        return original(self, kind, vectors)
+
+    with mock.patch.object(EncryptedProduct, "ask", ask):
         yield held
 
 
