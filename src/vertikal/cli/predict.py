@@ -31,7 +31,9 @@ BATCH = 10_000
     "-o", "--out", type=_FILE, required=True, help="File for the scores: .parquet or .csv."
 )
 @click.option(
-    "--version", type=click.IntRange(1), help="Version; the newest that is done by default."
+    "--version",
+    type=click.IntRange(1),
+    help="Version; the newest that is done and not kept back by default.",
 )
 @click.option(
     "--unknown",

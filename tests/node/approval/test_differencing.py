@@ -17,6 +17,7 @@ from vertikal.node.approval.differencing import check_difference, least_differen
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import Proposal, SignedBytes
 from vertikal.node.config.job_file import Job, Part
+from vertikal.node.runs.workplaces import ServiceWorkplace
 from vertikal.node.storage.party_home import PartyHome
 
 IDS = [b"%d" % number for number in range(40)]
@@ -146,3 +147,10 @@ def test_no_file_tells_who_or_what_it_is_about(home):
 def test_as_many_other_people_are_no_changed_rows(home):
     check_difference(home, record_of("a"), rows(IDS))
     check_difference(home, record_of("b"), rows([b"other %d" % number for number in range(40)]))
+
+
+def test_a_table_that_lost_rows_since_its_ids_were_read_is_refused(home):
+    place = ServiceWorkplace(home, record_of("a"))
+    place.check_rows({b"1000": 3})
+    with pytest.raises(InputError, match="the table of bank has changed since its ids were read"):
+        place.check_rows({b"1000": 10_000})

@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
     version: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=MOST_VERSIONS)] | None,
-        _text("Version of the model; the newest that is done by default."),
+        _text("Version of the model; the newest that is done and not kept back by default."),
     ] = None
     unknown: Annotated[
         Literal["reject", "degraded"] | None,

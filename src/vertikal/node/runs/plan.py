@@ -51,10 +51,10 @@ STEP = 3
 SPEEDS = {"10 Mb/s": 10e6 / 8, "100 Mb/s": 100e6 / 8, "1 Gb/s": 1e9 / 8}
 GUESS = 10
 """Columns of a party that the job does not list."""
-WAITS = 1.0
+WAITS = 0.7
 """Seconds that services wait for beats and connections, before a run and at its end."""
-COMMANDS = 0.5
-"""Seconds of the work before a run on an idle machine: a command, approvals, threads."""
+APPROVALS = 0.4
+"""Seconds of the work before a run on an idle machine: approvals by rule, threads."""
 READINGS = 4
 """Times that a service reads its table: to approve, align, prepare, and compare it once more."""
 ALIGN, LEARN = "align", "train and measure"
@@ -132,7 +132,7 @@ def plan(job: Job, rows: int, links: Mapping[str, Link], reading: float = 0.0) -
 
     cost = algorithm.cost(settings, rows, GUESS)
     busy = cores() / free_cores(len(job.table_parties))
-    stages = {"begin": WAITS + COMMANDS * busy, "read": READINGS * reading}
+    stages = {"begin": WAITS + APPROVALS * busy, "read": READINGS * reading}
     stages |= {name: extended(small.stages[name], large.stages[name]) for name in small.stages}
     parties = {}
     for name in job.names:

@@ -187,6 +187,8 @@ class ServiceWorkplace(Workplace):
         if self.table is not None:
             columns = used_columns(self._home, self.record.proposal)
             digests = self.table.source.row_digests(columns)
+            if max(rows.values(), default=0) >= len(digests):
+                raise InputError(f"the table of {self.me} has changed since its ids were read")
             check_difference(
                 self._home, self.record, {one: digests[row] for one, row in rows.items()}
             )
