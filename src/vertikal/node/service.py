@@ -179,10 +179,12 @@ class Service:
                 reason = f"{self.me} was restored from a backup of {mark.backup[:10]}"
                 self.decisions.stop(record, reason, reason)
         forget_mark(self.home.store)
-        self._say(
-            f"restored from the backup of {mark.backup}: what was opened since is not known, and "
-            "the worst is assumed; `vertikal audit account` shows it"
+        known = (
+            "what was opened since is not known; `vertikal audit account` shows what is assumed"
+            if mark.worst
+            else "nothing happened since, by its owner's word"
         )
+        self._say(f"restored from the backup of {mark.backup}: {known}")
 
     def _prepare(self) -> None:
         """While nobody waits: load what runs and predictions need, and look at the tables."""

@@ -63,6 +63,8 @@ class RestoredMark(msgspec.Struct, frozen=True):
     format: int
     backup: str
     """Time at which the backup was made."""
+    worst: bool = True
+    """False if nothing happened since, by the owner's word."""
 
 
 def restore(
@@ -143,7 +145,8 @@ def assume(
         DailyLimit(store / "predictions", policy.predictions_per_day).spend_all()
     if since.privacy:
         _spend_budget(store, file.name, policy)
-    write_whole(store / MARK, msgspec.json.encode(RestoredMark(1, head.created)))
+    mark = RestoredMark(1, head.created, worst=since != NOTHING)
+    write_whole(store / MARK, msgspec.json.encode(mark))
     AuditLog(store / "audit.log", file.name).record(
         "restored",
         backup=head.created,
