@@ -89,6 +89,10 @@ def test_a_job_is_named_by_file_content_or_record(root, lender):
     assert not job.done
     with pytest.raises(JobFailed, match="cancelled by lender"):
         job.wait()
+
+
+@pytest.mark.slow
+def test_a_job_is_planned(root, lender):
     plan = lender.plan(Job.load(root / "lender" / "credit.toml"))
     assert plan["rows"] == 180 - 20
 

@@ -81,8 +81,8 @@ def test_a_command_that_does_not_end_is_ended_with_its_children(tmp_path, monkey
     monkeypatch.setattr(proposal_hook, "SECONDS", 1.0)
     code = (
         "import subprocess, sys, time; "
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
-        "open('pid', 'w').write(str(child.pid)); time.sleep(60)"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
+        "open('pid', 'w').write(str(child.pid)); time.sleep(600)"
     )
     began = time.monotonic()
     said = run_command([sys.executable, "-c", code], tmp_path, {}, b"")
