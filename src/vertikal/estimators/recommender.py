@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from vertikal.algorithms.fedcfk.fedcfk import (
     Requests,
     ServerKernel,
     UserRows,
+    ask_as_published,
     ask_until_complete,
     scores,
 )
@@ -135,6 +136,9 @@ class FedCFKRecommender(CFKOMDRecommender):
         How many times as large as its own items a user's requests for kernel rows are in all.
     request_share : number in (0, 1]
         The share of its cover that one request names.
+    decoys : "fixed" or "fresh"
+        A user's decoys are drawn once, or as published for each request, which lets a server that
+        counts requests find the user's items.
     random_state : int or None
         Fixes who takes part, and the covers; masks are fresh in every run.
 
@@ -152,6 +156,7 @@ class FedCFKRecommender(CFKOMDRecommender):
     dropping: float = 0.0
     cover: float = 4.0
     request_share: float = 0.7
+    decoys: Literal["fixed", "fresh"] = "fixed"
     random_state: Any = None
 
     _fewest_users: ClassVar[int] = 2  # a sum over one is no sum
@@ -196,21 +201,31 @@ class FedCFKRecommender(CFKOMDRecommender):
     def _scores_of(self, user: int) -> Array:
         """Phase 2, on the user's device: rows behind a cover, its programme, its scores."""
         key = derive_key(self._secret, "user", str(user))
-        requests = Requests.draw(
-            self.positives_[user],
-            self.counts_.diagonal(),
-            self.cover,
-            self.request_share,
-            uniform_reals(derive_key(key, "cover"), (self.n_items_,)),
-        )
+
+        def cover(*number: str) -> Requests:
+            return Requests.draw(
+                self.positives_[user],
+                self.counts_.diagonal(),
+                self.cover,
+                self.request_share,
+                uniform_reals(derive_key(key, "cover", *number), (self.n_items_,)),
+            )
+
         device = UserRows(self.positives_[user], {})
         sent = self.requests_.setdefault(user, [])
 
         def draw(count: int) -> Array:
             return uniform_reals(derive_key(key, "request", str(next(numbers))), (count,))
 
+        def serve(asked: Array) -> Array:
+            return np.asarray(self.kernel_[asked])
+
         numbers = iter(range(len(sent), len(sent) + 10_000))
-        sent += ask_until_complete(device, requests, lambda asked: self.kernel_[asked], draw)
+        if self.decoys == "fresh":
+            covers = iter(range(len(sent), len(sent) + 10_000))
+            sent += ask_as_published(device, lambda: cover(str(next(covers))), serve, draw)
+        else:
+            sent += ask_until_complete(device, cover(), serve, draw)
         return device.scores(self.means_, self.alpha, self.tol)
 
 

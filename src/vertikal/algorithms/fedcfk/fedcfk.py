@@ -134,6 +134,26 @@ def scores(
     return values
 
 
+def ask_as_published(
+    user: UserRows,
+    fresh: Callable[[], Requests],
+    serve: Callable[[Array], Array],
+    draw: Callable[[int], Array],
+) -> list[Array]:
+    """Send requests with fresh decoys each until all rows of the user's items have come.
+
+    As published, "always different sets of items": a server that counts finds the items, which come
+    again and again.
+    """
+    seen: list[Array] = []
+    while len(user.usable) < len(user.positives):
+        requests = fresh()
+        asked = requests.next(draw(len(requests.cover)))
+        seen.append(asked)
+        user.receive(asked, serve(asked))
+    return seen
+
+
 def ask_until_complete(
     user: UserRows,
     requests: Requests,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -24,3 +24,4 @@ class FedcfkSettings(KomdSettings, frozen=True, kw_only=True):
     dropping: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     cover: Annotated[float, msgspec.Meta(ge=1, le=LARGEST)] = 4.0
     request_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.7
+    decoys: Literal["fixed", "fresh"] = "fixed"
