@@ -33,8 +33,8 @@ from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
 from vertikal import KernelClassifier
 from vertikal.algorithms.kernel_machine.directions import draw_directions
+from vertikal.algorithms.kernel_machine.relevance import STEP
 from vertikal.algorithms.tuned import search
-from vertikal.algorithms.tuned.relevance import STEP
 from vertikal.data.tables import Table
 
 Array = npt.NDArray[Any]

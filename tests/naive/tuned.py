@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import expit
 
 from vertikal.algorithms.kernel_machine.directions import draw_directions
+from vertikal.algorithms.kernel_machine.relevance import random_signs
 from vertikal.algorithms.kernel_machine.shard import KernelPart, Shard
 from vertikal.algorithms.tuned.held_out import parts_of
-from vertikal.algorithms.tuned.relevance import random_signs
 from vertikal.data.scaling import Scaling
 from vertikal.ring.integers import Ring
 from vertikal.secure.keys.prg import derive_key

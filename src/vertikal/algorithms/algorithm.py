@@ -256,6 +256,18 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
         """Return True if each label party may label some of the rows; by default it labels all."""
         return False
 
+    def relevance_shows(self, settings: SettingsT) -> str | None:
+        """Say who learns what from `column_relevance`; None, as by default, if it is not there."""
+        return None
+
+    def column_relevance(self, party: Party, shard: ShardT) -> dict[str, float]:
+        """Compute how much each of this party's own columns matters, over the rows of its table.
+
+        All parties take part; each learns of its own columns, by name, its most relevant one
+        being 1.
+        """
+        raise InputError.of("algorithm", "one that tells owners of their columns", self.name)
+
     def shares_features(self, first: SettingsT, second: SettingsT) -> bool:
         """Return True if fits with these settings need one pass over the rows for both.
 

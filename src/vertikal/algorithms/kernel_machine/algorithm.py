@@ -26,6 +26,7 @@ from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
 from vertikal.algorithms.kernel_machine.labels.comparison import COMPARED, COUNTED
 from vertikal.algorithms.kernel_machine.labels.parts import KNOWN, SLOPES, TOTALS
 from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
+from vertikal.algorithms.kernel_machine.relevance import SKETCHES, column_relevance
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
 from vertikal.algorithms.kernel_machine.sealed import minimise, sealed_steps_of, training_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import (
@@ -164,6 +165,15 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             disclosure="open",
             label_parts=False,
         )
+
+    def relevance_shows(self, settings: SettingsT) -> str | None:
+        single = isinstance(settings.feature_map, Fourier) and settings.feature_map.harmonics == (
+            1,
+        )
+        return SKETCHES.learns if single and not settings.hides else None
+
+    def column_relevance(self, party: Party, shard: Shard) -> dict[str, float]:
+        return column_relevance(party, shard)
 
     def shares_features(self, first: SettingsT, second: SettingsT) -> bool:
         """Return True if both have the same open features, all kept, and the exact solver.

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL, LINEAR_DIRECTIONS
+from vertikal.algorithms.kernel_machine.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
-from vertikal.algorithms.tuned.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.tuned.search import CHOICE
 from vertikal.algorithms.tuned.settings import ROUNDS, SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import TunedShard

@@ -21,11 +21,16 @@ from vertikal.algorithms.kernel_machine.bandwidth import agree_on_bandwidth
 from vertikal.algorithms.kernel_machine.directions import part_columns
 from vertikal.algorithms.kernel_machine.label_sums import LabelSums
 from vertikal.algorithms.kernel_machine.phases import PhasePass
+from vertikal.algorithms.kernel_machine.relevance import (
+    learn_relevance,
+    shared_key,
+    sketch,
+    tell_sketches,
+)
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import KernelPart, Shard
 from vertikal.algorithms.kernel_machine.values import HiddenPass
 from vertikal.algorithms.tuned.held_out import Chosen, Fitting, choose_penalty, parts_of
-from vertikal.algorithms.tuned.relevance import learn_relevance, shared_key, sketch, tell_sketches
 from vertikal.algorithms.tuned.settings import BYTES, SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import Trial
 from vertikal.compute.open_operator import OpenOperator

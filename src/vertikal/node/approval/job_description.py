@@ -142,7 +142,11 @@ def _evaluation(job: Job) -> list[str]:
         if wanted.contributions
         else ""
     )
+    columns = []
+    if wanted.columns:
+        columns = [f"  your columns: {algorithm.relevance_shows(settings)}"]
     return [
+        *columns,
         f"  {HELD_OUT.what}: {wanted.holdout:.0%} of them, {wanted.way}; {HELD_OUT.learns}",
         f"  evaluation: each row held out is predicted {times} time{'s' * (times > 1)}{told}{again}"
         f"{shuffled}. {algorithm.prediction_shows(settings)}",

@@ -37,7 +37,8 @@ class EvaluationPlan(Parameters, frozen=True):
     column; both are columns of the first label party, which chooses the rows. With ``folds`` the
     rows are cut into as many parts, each of them is held out of a fit of its own, and the model is
     trained on all rows. ``contributions`` predicts held-out rows once more for each party, with its
-    rows shuffled. ``linear`` fits a linear model of all columns too, to compare with; by default
+    rows shuffled. ``columns`` lets each party compute for itself how much its own columns matter.
+    ``linear`` fits a linear model of all columns too, to compare with; by default
     where features are open.
     """
 
@@ -55,6 +56,7 @@ class EvaluationPlan(Parameters, frozen=True):
     time: str | None = None
     contributions: bool = False
     linear: bool | None = None
+    columns: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,10 +70,9 @@ class EvaluationPlan(Parameters, frozen=True):
             raise InputError.of(
                 "time", "left out with folds: earlier rows would be judged by later ones", self.time
             )
-        if self.contributions:
-            raise InputError.of(
-                "contributions", "false with folds, whose fits are not kept; use a holdout", True
-            )
+        for name in ("contributions", "columns"):
+            if getattr(self, name):
+                raise InputError.of(name, "false with folds; use a holdout", True)
 
     @property
     def column(self) -> str | None:

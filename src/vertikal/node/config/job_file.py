@@ -226,6 +226,13 @@ class Job(Parameters, frozen=True):
             raise InputError.of(
                 "evaluation", "left out where a label party may vanish", evaluation.holdout
             )
+        if evaluation.columns and algorithm.relevance_shows(settings) is None:
+            raise InputError.of(
+                "columns",
+                "false unless features are open Fourier features; algorithm 'kernel' tells owners "
+                "of their columns at any level",
+                True,
+            )
         if evaluation.linear and self.masking != "pads":
             raise InputError.of(
                 "linear", "false unless masking is 'pads': a linear kernel has no offsets", True

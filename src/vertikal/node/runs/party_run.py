@@ -54,7 +54,13 @@ from vertikal.node.models.succession import KEPT_BACK, reason_to_keep_back
 from vertikal.node.models.training_record import TrainingRecord
 from vertikal.node.peer_message import peer_message
 from vertikal.node.runs.checkpoint_folder import MARKS, ROWS, CheckpointFolder
-from vertikal.node.runs.measuring.evaluation import HeldOut, Trained, evaluate, evaluate_folds
+from vertikal.node.runs.measuring.evaluation import (
+    HeldOut,
+    Trained,
+    evaluate,
+    evaluate_folds,
+    own_columns,
+)
 from vertikal.node.runs.measuring.fits import FitRows, Judged, judge_fits, judged_of
 from vertikal.node.runs.measuring.row_parts import (
     JUDGING,
@@ -470,8 +476,10 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
     candidate, table = _search(run, columns)
     settings = place.job.algorithm_settings(candidate)
 
-    def publish(shard: Any, evaluation: Evaluation | None) -> None:
-        found = Found(place.job.candidates[candidate], evaluation, table)
+    def publish(
+        shard: Any, evaluation: Evaluation | None, relevance: dict[str, float] | None = None
+    ) -> None:
+        found = Found(place.job.candidates[candidate], evaluation, table, relevance)
         _publish(run, columns, shard, found)
 
     def save_early(shard: Any) -> None:
@@ -482,7 +490,11 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
     folds = _folds(place.job, columns, settings)
     shard, judged = _train(run, columns, settings, folds, save_early)
     model = Trained(settings, shard, columns.table, columns.labels, columns.classes)
-    publish(shard, _evaluate(run, columns, model, folds, judged))
+    evaluation = _evaluate(run, columns, model, folds, judged)
+    relevance = {}
+    if columns.held_out is not None:
+        relevance = own_columns(place, partial(_party, run), model, columns.held_out)
+    publish(shard, evaluation, relevance)
     return shard
 
 
@@ -492,6 +504,8 @@ class Found(NamedTuple):
     settings: dict[str, Any]
     evaluation: Evaluation | None = None
     search: SearchTable | None = None
+    relevance: dict[str, float] | None = None
+    """Relevance of this party's own columns, if the job says it."""
 
 
 def _search(run: PartyRun, columns: Columns) -> tuple[int, SearchTable | None]:
@@ -581,6 +595,9 @@ def _publish(run: PartyRun, columns: Columns, shard: Any, found: Found) -> None:
     algorithm = algorithm_named(place.job.algorithm)
     facts = {**place.facts, **_facts(place, columns), **algorithm.facts_for_owner(shard)}
     facts["settings"] = {**place.job.settings, **found.settings}
+    if found.relevance:
+        ordered = sorted(found.relevance.items(), key=lambda item: -item[1])
+        facts["relevance"] = ", ".join(f"{name} {value:.2f}" for name, value in ordered)
     if columns.classes:
         facts["classes"] = list(columns.classes)
     if len(columns.classes) == 2:

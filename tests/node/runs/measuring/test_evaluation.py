@@ -157,6 +157,34 @@ def test_a_party_that_brings_noise_contributes_nothing(tmp_path):
     assert abs(found.contributions["shop"]) < 0.1
 
 
+def test_each_owner_learns_which_of_its_columns_matter(tmp_path):
+    """A column of noise beside those that the model uses, at the bank; nobody else is told."""
+    write_people(tmp_path)
+    path = tmp_path / "bank.csv"
+    head, *lines = path.read_text().splitlines()
+    noise = np.random.default_rng(5).normal(size=ROWS)
+    cells = [f"{line},{one:.6f}" for line, one in zip(lines, noise, strict=True)]
+    path.write_text("\n".join([f"{head},noise", *cells]) + "\n")
+    settings = OPEN + "alpha = 0.1\n"
+    found = run(tmp_path, "columns", BY_TIME + "\ncolumns = true", settings)
+    bank = ModelStore(tmp_path / "out" / "bank" / "models").details("columns")
+    told = [one.rsplit(" ", 1) for one in bank.manifest.facts["relevance"].split(", ")]
+    values = {name: float(value) for name, value in told}
+    assert list(values) == sorted(values, key=lambda name: -values[name])
+    assert max(values.values()) == 1.0
+    assert values["noise"] < 0.6
+    assert "noise" not in str(found.manifest.facts)
+    assert "age" in found.manifest.facts["relevance"]
+    sent = {
+        (entry.sender, entry.receiver)
+        for record in (found.record, bank.record)
+        for entry in record.ledger
+        if entry.disclosure.name == "sketches"
+    }
+    assert sent == {("lender", "bank"), ("lender", "shop")}
+    assert "relevance" not in run(tmp_path, "plain").manifest.facts
+
+
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [
@@ -244,6 +272,9 @@ def test_rows_of_one_group_are_on_one_side(tmp_path):
         ("[evaluation]\nfolds = 5\nholdout = 0.3", OPEN, "not with both"),
         ('[evaluation]\nfolds = 5\ntime = "month"', OPEN, "time must be left out with folds"),
         ("[evaluation]\nfolds = 5\ncontributions = true", OPEN, "false with folds"),
+        ("[evaluation]\nfolds = 5\ncolumns = true", OPEN, "columns must be false with folds"),
+        ("[evaluation]\ncolumns = true", OPEN + 'disclosure = "values"', "open Fourier features"),
+        ("[evaluation]\ncolumns = true", OPEN + 'feature_map = "landmarks"', "open Fourier"),
         ('[evaluation]\ngroup = "a"\ntime = "b"', OPEN, "not by both"),
         ('[evaluation]\ntime = "default"', OPEN, "by another column than the label"),
         ('[evaluation]\ntime = "year"', OPEN, "by one of the columns"),

@@ -152,6 +152,18 @@ def evaluate_folds(
     )
 
 
+def own_columns(
+    place: Workplace, steps: Steps, model: Trained, held_out: HeldOut
+) -> dict[str, float]:
+    """Compute with the others how much each of this party's own columns matters; for its owner."""
+    plan = place.job.evaluation
+    if plan is None or not plan.columns:
+        return {}
+    algorithm = algorithm_named(place.job.algorithm)
+    party = steps(held_out.table, "columns", settings=model.settings)
+    return algorithm.column_relevance(party, model.shard)
+
+
 def _linear(
     place: Workplace, steps: Steps, settings: Any, rows: FitRows, trained: Sequence[Array]
 ) -> tuple[Algorithm[Any, Any], Sequence[Judged]] | None:

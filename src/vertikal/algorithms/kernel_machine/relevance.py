@@ -18,6 +18,9 @@ Several outputs are joined by one more random sign each, and squares add up in t
 Directions of the Laplace kernel are Cauchy numbers, whose squares have no mean: single directions
 would decide. A derivative is therefore replaced by the difference quotient over a step of `STEP`
 in the encoded column, in which sin(Ω·STEP)/STEP stands for Ω.
+
+The tuned kernel machine learns factors of columns by it. Of any model with open features it tells
+each owner how much its own columns matter (`column_relevance`), over rows that are predicted.
 """
 
 from __future__ import annotations
@@ -26,9 +29,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from vertikal.algorithms.kernel_machine.directions import draw_directions
+from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.compute.open_operator import OpenOperator
 from vertikal.errors import MeshError
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
@@ -39,17 +45,19 @@ Array = npt.NDArray[Any]
 
 STEP = 0.5
 """Step of the difference quotient, in an encoded column, whose deviation is about one."""
+COUNT = 32
+"""Sketches by which owners learn of their columns."""
 LEAST = 1e-3
 """Least relevance, f having a deviation of one: a column is never switched off for good."""
 
 SKETCHES = Disclosure(
     "sketches",
     "random signed sums over rows of the coefficients times sines and cosines, a few numbers per "
-    "direction of the search, and no row",
+    "direction, and no row",
     "each party computes from them how much f changes along its own columns, and along which "
     "combination of them most, up to its sign; that combination can rank its own rows nearly as "
-    "well as a linear model of its columns that was told the labels. Of every direction of the "
-    "search it learns about how large the label party's coefficient is, up to sign and scale. The "
+    "well as a linear model of its columns that was told the labels. Of every direction "
+    "it learns about how large the label party's coefficient is, up to sign and scale. The "
     "signs are secret: no label or prediction of a single row follows, and nothing of others' "
     "columns",
     masked=False,
@@ -106,9 +114,14 @@ def learn_relevance(party: Party, shard: Shard, told: dict[str, Array], harmonic
     ``shard`` draws the directions of the pass; f was fitted on the features of ``harmonic`` times
     its phases.
     """
+    units = np.full(shard.width, float(harmonic))
+    return np.maximum(_slopes(party, shard, told, units), LEAST)
+
+
+def _slopes(party: Party, shard: Shard, told: dict[str, Array], units: Array) -> Array:
+    """Return the change of f along each encoded column, by a step in ``units`` (columns,)."""
     widths = shard.settings.widths()
-    columns = len(shard.columns)
-    directions, sketches = np.empty((columns, 0)), None
+    directions, sketches = np.empty((shard.width, 0)), None
     for label_party, sent in told.items():
         right = sent.ndim == 2 and sent.dtype == np.float32 and len(sent) == widths[label_party]
         if not (right and sent.shape[1] and np.isfinite(sent).all()):
@@ -116,11 +129,55 @@ def learn_relevance(party: Party, shard: Shard, told: dict[str, Array], harmonic
                 f"{party.name}: {label_party} sent sketches of shape {sent.shape}, expected "
                 f"finite numbers for {widths[label_party]} directions"
             )
-        drawn = draw_directions(shard, label_party).directions * harmonic
+        drawn = draw_directions(shard, label_party).directions * units[:, None]
         directions = np.hstack((directions, drawn))
         sketches = sent if sketches is None else np.vstack((sketches, sent))
     assert sketches is not None
-    return np.maximum(relevance(directions, sketches.astype(np.float64)), LEAST)
+    return relevance(directions, sketches.astype(np.float64))
+
+
+def column_relevance(party: Party, shard: Shard) -> dict[str, float]:
+    """Compute how much f changes along this party's own columns, over the rows of its table.
+
+    A column counts by its deviation; the most relevant one of the party has 1. All parties take
+    part, by one pass of phases as for a prediction; only the owner learns its numbers.
+    """
+    rows = party.table.rows
+    with party.encoded(shard.encoding), party.clock.stage("relevance", rows):
+        operator = PhasePass(party, shard).gather(rows, rows)
+        sketches = None
+        if operator is not None and shard.coefficients is not None:
+            sketches = _sketches_of(operator, shard, shared_key(party, "columns"))
+        told = tell_sketches(party, sketches)
+        found = _slopes(party, shard, told, _deviations(party))
+    parents = range(len(shard.columns)) if shard.encoding is None else shard.encoding.parents
+    squares = np.zeros(len(shard.columns))
+    np.add.at(squares, list(parents), np.square(found))
+    top = np.sqrt(squares.max(initial=0.0))
+    values = np.sqrt(squares) / top if top > 0 else squares
+    return dict(zip(shard.columns, values.tolist(), strict=True))
+
+
+def _sketches_of(operator: OpenOperator, shard: Shard, key: bytes) -> Array:
+    """Sketch f at a label party that holds the phases, of cosines alone or of sines too."""
+    rows, coefficients = operator.rows, shard.coefficients
+    assert coefficients is not None
+    if shard.settings.pairs:
+        return sketch(operator, coefficients, np.full(rows, 1 / rows), key, COUNT)
+    # cos(θ − π/2) = sin θ, by phases a quarter of a turn back.
+    quarter = 3 << (shard.settings.feature_map.bits - 2)
+    phases = operator.cached
+    sines = operator.with_elements(phases + phases.dtype.type(quarter))
+    signs = random_signs(derive_key(key, "rows"), rows, COUNT) / np.sqrt(rows)
+    outputs = random_signs(derive_key(key, "outputs"), coefficients.shape[1], COUNT)
+    return -(coefficients @ outputs) * sines.adjoint(signs)
+
+
+def _deviations(party: Party) -> Array:
+    """Return the deviation of each of the party's columns, as encoded."""
+    block = party.table.block(slice(None))
+    cells = block.toarray() if sparse.issparse(block) else block
+    return np.asarray(cells.std(axis=0))
 
 
 def shared_key(party: Party, purpose: str) -> bytes:

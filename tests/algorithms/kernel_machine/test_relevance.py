@@ -7,15 +7,20 @@ import pytest
 
 from tests.algorithms.tuned.runs import NAMES, classes_of, columns_of, settings_of, trained
 from tests.naive.tuned import central_differences
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
+from vertikal.algorithms.kernel_machine.relevance import STEP, random_signs, relevance, sketch
 from vertikal.algorithms.tuned import search
-from vertikal.algorithms.tuned.relevance import STEP, random_signs, relevance, sketch
 from vertikal.compute.open_operator import OpenOperator
+from vertikal.data.tables import Table
 from vertikal.errors import MeshError
+from vertikal.estimators.simulation import Federation, simulate
 from vertikal.kernels.random_features import FourierMap
 from vertikal.kernels.spectral import kernel_named
 from vertikal.mesh import local_meshes
 from vertikal.mesh.recording import RecordingMesh, Tape
+from vertikal.party.party import Labels, digest
 from vertikal.ring.integers import Ring
+from vertikal.secure.keys.prg import derive_key
 
 ROWS, COLUMNS, WIDTH = 300, 5, 40
 GENERATOR = np.random.default_rng(0)
@@ -123,3 +128,47 @@ def test_sketches_of_another_shape_are_refused(wrong, monkeypatch):
     tables = columns_of(60)
     with pytest.raises(MeshError, match="sent sketches of shape"):
         trained(tables, classes_of(tables), settings_of(n_components=16))
+
+
+@pytest.mark.parametrize("label_parties", [("bank",), ("shop", "bank")])
+@pytest.mark.parametrize(
+    "given", [{"scale": "standard"}, {"feature_map": {"name": "fourier", "functions": "pair"}}]
+)
+def test_owners_learn_of_their_columns_in_any_model(label_parties, given):
+    """The twin: differences of predictions when one column moves by a part of its deviation."""
+    names = ("bank", "shop")
+    generator = np.random.default_rng(3)
+    x = generator.normal(size=(200, 4)) * [1.0, 5.0, 0.1, 1.0]
+    y = np.where(x[:, 0] + x[:, 1] / 10 + 2 * np.tanh(10 * x[:, 2]) > 0, 1.0, -1.0)[:, None]
+    written = {"n_components": 64, "alpha": 1e-2, "bandwidth": 3.0, **given}
+    settings = FDSKL.read_settings(written, names, label_parties)
+
+    def run(program, rows):
+        tables = {
+            name: Table(name, ("a", "b"), rows[:, 2 * place : 2 * place + 2])
+            for place, name in enumerate(names)
+        }
+        labels = Labels(y, np.ones(len(y)))
+        secrets = {name: derive_key(bytes(32), name) for name in names}
+        federation = Federation(
+            tables, label_parties, labels, secrets, digest(settings), "pads", 20.0
+        )
+        return simulate(federation, program).results
+
+    shards = run(lambda party: FDSKL.train(party, settings), x)
+    found = run(lambda party: FDSKL.column_relevance(party, shards[party.name]), x)
+
+    def f(rows):
+        results = run(lambda party: FDSKL.predict(party, shards[party.name]), rows)
+        return results[label_parties[0]][:, 0]
+
+    exact = []
+    for column in range(4):
+        step = np.zeros(4)
+        step[column] = STEP * x[:, column].std()
+        slopes = (f(x + step) - f(x - step)) / (2 * STEP)
+        exact.append(np.sqrt(np.mean(np.square(slopes))))
+    for place, name in enumerate(names):
+        own = np.array(exact[2 * place : 2 * place + 2])
+        np.testing.assert_allclose(list(found[name].values()), own / own.max(), atol=0.25)
+        assert max(found[name].values()) == 1.0
