@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import datasets
 from benchmarks.accuracy.figures import bandwidth, scores
 from benchmarks.harness import Benchmark, alternating, arguments, median
-from vertikal import FDSKLClassifier, Fourier, Values
+from vertikal import FDSKLClassifier, Values
 
 PARTIES = 4
 D = 1024
@@ -101,9 +101,6 @@ def between_two(repeats: int, out: Any) -> None:
     split = datasets.a9a()
     models = {
         "no dealer": model_of(2, disclosure="values"),
-        "no dealer, pairs of 512 directions": model_of(
-            2, disclosure="values", n_components=D // 2, feature_map=Fourier(functions="pair")
-        ),
         "with a dealer": model_of(2, disclosure=Values(dealer="notary")),
     }
     warm = np.random.default_rng(0).normal(size=(1000, split.X.shape[1]))

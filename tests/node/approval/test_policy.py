@@ -92,6 +92,20 @@ def test_private_jobs_want_columns_that_depend_on_their_own_row_only(monkeypatch
     assert all("looks at all rows, which differential privacy does not count" in w for w in found)
 
 
+def test_two_parties_without_a_dealer_are_a_level_that_must_be_named(monkeypatch):
+    monkeypatch.delitem(PARTIES, "shop")
+    level, bits = objections(bank(), proposal())
+    assert level.startswith("policy of bank: disclosure 'values without a dealer' (as 'values', be")
+    assert level.endswith("is not allowed, only 'values', 'private'")
+    assert bits == (
+        "policy of bank: gradients of 14 bits are opened, at most 12 are allowed "
+        "(most_gradient_bits)"
+    )
+    named = bank(disclosures=["values without a dealer"], most_gradient_bits=14)
+    assert objections(named, proposal()) == []
+    assert standing_rule(named, proposal(), ["balance"], 0) is None
+
+
 def test_admm_without_noise_is_a_level_that_must_be_named():
     (found,) = objections(bank(), proposal("admm"))
     assert found.startswith("policy of bank: disclosure 'rounds' (the label party sees the joint ")
