@@ -141,6 +141,11 @@ def movielens_100k_times() -> tuple[Array, Array]:
     return frame["r"].to_numpy(), frame["t"].to_numpy()
 
 
+def is_here(path: str) -> bool:
+    """Return True if a file is in the data folder, or Debian's package has it."""
+    return (FOLDER / path).exists() or (FASHION / Path(path).name).exists()
+
+
 def _with_test_file(name: str, train: str, test: str, columns: int) -> Split:
     return Split(name, *_svmlight(train, columns), *_svmlight(test, columns))
 

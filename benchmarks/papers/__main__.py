@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import FOLDER
+from benchmarks.datasets import is_here
 from benchmarks.harness import RESULTS
 from benchmarks.papers.items import ITEMS, TITLES, Item
 from benchmarks.papers.pages import results_of, write_page
@@ -103,7 +103,7 @@ def arguments_of(item: Item, folder: Path, *, quick: bool) -> list[str]:
 
 def missing_files(item: Item) -> list[str]:
     """Files of the data folder that an item cannot do without, and that are not there."""
-    return [name for name in item.files if not (FOLDER / name).exists()]
+    return [name for name in item.files if not is_here(name)]
 
 
 def absent_sets(paper: str) -> list[str]:
