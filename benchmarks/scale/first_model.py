@@ -3,10 +3,9 @@
     python -m benchmarks.scale.first_model
 
 The repository is cloned and installed into a fresh environment; then the blocks of the tutorial
-between organisations are run from it, one folder per party, up to the report of the model. The job
-has a search over two penalties and two bandwidths beside the page's evaluation. A program types at
-once, so what is left out is the reader's time; the commands and files that somebody has to type are
-counted instead.
+between organisations are run from it, one folder per party, up to the report of the model. The
+page's job searches a penalty and is evaluated. A program types at once, so what is left out is the
+reader's time; the commands and files that somebody has to type are counted instead.
 """
 
 from __future__ import annotations
@@ -30,11 +29,6 @@ FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.M | re.S)
 LAST = "vertikal model report"
 """The walk ends with the first block that has this command."""
 ID = "credit-7f3a"
-SEARCH = """
-[search.settings]
-alpha = [1e-3, 1e-4]
-gamma = [0.05, 0.2]
-"""
 MINUTES = 5.0
 WAIT = 300.0
 
@@ -60,8 +54,7 @@ class Walk:
                 earlier += text
             elif language == "toml":
                 self.files += 1
-                search = SEARCH if title == "lender/credit.toml" else ""
-                (self._folder / title).write_text(text + search)
+                (self._folder / title).write_text(text)
             else:
                 for line in re.findall(r"^\$ (.*)$", text, re.M):
                     self._type(title, line)
@@ -133,7 +126,7 @@ def install(clone: Path) -> Path:
 
 def main() -> None:
     options = arguments(__doc__ or "")
-    bench = Benchmark("scale-first-model", {"page": PAGE, "search": SEARCH.strip()})
+    bench = Benchmark("scale-first-model", {"page": PAGE})
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "clone"
         words = ["git", "clone", "-q", str(ROOT), str(clone)]
