@@ -19,7 +19,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # Executed by tests of their own, with a folder and a service for each organisation.
-SEVERAL_TERMINALS = {"tutorial-between-organisations.md", "how-to-python-client.md"}
+SEVERAL_TERMINALS = {
+    "tutorial-between-organisations.md",
+    "how-to-python-client.md",
+    "how-to-score-new-people.md",
+    "how-to-retrain.md",
+}
 PAGES = sorted(
     page
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]
