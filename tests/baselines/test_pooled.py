@@ -108,6 +108,7 @@ def test_more_rows_than_the_preconditioner_uses() -> None:
         assert model.fit(X, y).score(X, y) > 0.95
 
 
+@pytest.mark.slow
 def test_a_federation_reaches_the_same_objective() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     fixed = {"scale": "standard", "bandwidth": 6.0, "n_components": 4096, "random_state": 0}

@@ -275,6 +275,7 @@ def _scored(parties, command):
     return "1 ok" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_key_is_renewed_and_a_member_removed_while_the_others_run(parties):
     """By command, with a job under way both times; no service is started again."""
     lay_out(parties.root, 9000, policy=RULE)

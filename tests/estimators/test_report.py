@@ -71,10 +71,11 @@ def test_with_one_label_party_learning_is_local():
     names = {d.name for d in fit(rows=80, bandwidth=1.0).ledger_.disclosures()}
     assert names == {"agreement", "phases"}
     names = {d.name for d in fit(rows=80, bandwidth=1.0, label_parties=2).ledger_.disclosures()}
-    assert names == {"agreement", "phases", "partial predictions", "inner products"}
+    compared = {"agreement", "comparison of labels", "phases", "partial predictions"}
+    assert names == compared | {"inner products"}
     dsg = fit(rows=80, bandwidth=1.0, label_parties=2, solver="dsg")
     names = {d.name for d in dsg.ledger_.disclosures()}
-    assert names == {"agreement", "phases", "partial predictions", "batches"}
+    assert names == compared | {"batches"}
 
 
 def test_the_report_by_stage_and_party():

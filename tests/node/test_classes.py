@@ -117,6 +117,7 @@ def test_the_probability_is_that_of_the_positive_class(world, tmp_path):
     assert [row["predicted"] for row in refuse] == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["open", "values"])
 def test_several_classes_are_each_learned_against_the_rest(world, level):
     settings = OPEN
@@ -144,6 +145,7 @@ def test_several_classes_are_each_learned_against_the_rest(world, level):
             np.testing.assert_allclose([row["value"][kind] for row in found], alone, atol=0.05)
 
 
+@pytest.mark.slow
 def test_balanced_classes_are_a_weight_for_each_row(world):
     plain = values(scores(world, 'label = "default"'))
     balanced = values(scores(world, 'label = "default"\nclass_weight = "balanced"'))

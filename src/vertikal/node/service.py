@@ -23,7 +23,7 @@ from vertikal.node.approval.job_description import describe
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.table_changes import TableChanges
 from vertikal.node.approval.table_check import check_tables
-from vertikal.node.backup.restoring import forget_mark, restored_mark
+from vertikal.node.backup.restored_mark import forget_mark, restored_mark
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.http.server import HttpServer

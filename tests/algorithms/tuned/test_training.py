@@ -115,6 +115,7 @@ def test_what_is_sent_is_what_the_job_says(plain):
     assert sent == said - {"resumed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("disclosure", ["open", "values"])
 def test_several_label_parties(disclosure):
     tables = columns_of(1100)
@@ -175,6 +176,7 @@ def test_rows_without_weight_do_not_count():
     assert accuracy(predicted(NEW, shards, settings)) > 0.75
 
 
+@pytest.mark.slow
 def test_directions_are_added_while_held_out_rows_get_better():
     tables = columns_of(2400)
     settings = settings_of()

@@ -47,6 +47,7 @@ def done(record):
     return JobNews(record.digest, 1, False, True, (), False, True)
 
 
+@pytest.mark.slow
 def test_thousands_of_finished_jobs_do_not_silence_a_party(root):
     with alone(root, "lender") as (lender, said):
         content = proposals.decode_proposal(proposal(root))

@@ -360,6 +360,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_whole_versions(tmp_path):
     """kill -9 at moments of no choosing: every version that is there loads."""
     folder = tmp_path / "models"

@@ -69,6 +69,7 @@ def versions(world, name):
     return there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("who", ["shop", "lender"])
 def test_a_model_that_finds_no_room(world, disk, monkeypatch, who, late):

@@ -71,6 +71,7 @@ def test_a_question_for_which_the_disk_has_no_room_is_neither_booked_nor_answere
     assert QuestionCount(tmp_path / "q", 9).asked("m", [ANN, BOB]) == [1, 0]
 
 
+@pytest.mark.slow
 def test_thousands_of_people_are_cheap(tmp_path):
     count = QuestionCount(tmp_path / "q", 2)
     people = {row: b"%d" % row for row in range(20_000)}

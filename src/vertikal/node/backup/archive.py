@@ -120,9 +120,11 @@ def _files(party: Path, content: PartyFile) -> Iterator[tuple[str, Path]]:
     store = folder / content.store
     if not store.is_dir():
         return
+    # `os.walk` passes over folders that a running service has removed meanwhile.
+    listed = (Path(place, name) for place, _, names in os.walk(store) for name in names)
     found = [
         path
-        for path in store.rglob("*")
+        for path in listed
         if path.is_file()
         and not path.is_symlink()
         and path.relative_to(store).parts[0] not in _LEFT_OUT

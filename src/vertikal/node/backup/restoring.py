@@ -27,6 +27,7 @@ from vertikal.errors import InputError
 from vertikal.files import move_over, private_folder, sync_folder, write_whole
 from vertikal.node.backup import archive
 from vertikal.node.backup.archive import BackupHead, read_backup
+from vertikal.node.backup.restored_mark import MARK, RestoredMark
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile, Policy
 from vertikal.node.models.store import ModelStore
@@ -35,9 +36,6 @@ from vertikal.node.storage.audit_log import AuditLog
 from vertikal.node.storage.disclosure_account import DisclosureAccount, Opening
 from vertikal.node.storage.question_count import QuestionCount
 from vertikal.privacy.budget import BudgetFile
-from vertikal.records import from_json
-
-MARK = "restored.json"
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,6 @@ class Since:
 
 
 NOTHING = Since(0, 0, False, False)
-
-
-class RestoredMark(msgspec.Struct, frozen=True):
-    """The mark in a restored store, until its service has ended the jobs that were open."""
-
-    format: int
-    backup: str
-    """Time at which the backup was made."""
-    worst: bool = True
-    """False if nothing happened since, by the owner's word."""
 
 
 def restore(
@@ -155,20 +143,6 @@ def assume(
         privacy_spent=since.privacy,
         today_spent=since.today,
     )
-
-
-def restored_mark(store: Path) -> RestoredMark | None:
-    """Read the mark that a restore has left, until `forget_mark`."""
-    try:
-        return from_json((store / MARK).read_bytes(), RestoredMark)
-    except FileNotFoundError:
-        return None
-
-
-def forget_mark(store: Path) -> None:
-    """Remove the mark, once the jobs that were open are ended."""
-    (store / MARK).unlink(missing_ok=True)
-    sync_folder(store)
 
 
 def _opening(table: str, receiver: str, row_bits: int, now: str) -> Opening:
