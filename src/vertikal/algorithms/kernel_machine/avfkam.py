@@ -83,10 +83,7 @@ def _shared_labels(party: Party, settings: AvfkamSettings) -> LabelParts | None:
     if party.labels is None:
         return None
     check_classes(party.name, party.labels)
-    if len(settings.label_parties) == 1:
-        return LabelParts(party.labels)
-    with party.clock.stage("labels"):
-        return share_labels(party, party.labels, parts=settings.label_parts)
+    return share_labels(party, party.labels, parts=settings.label_parts)
 
 
 def _learner(party: Party, shared: LabelParts | None, settings: AvfkamSettings) -> Learn:

@@ -76,10 +76,7 @@ def _shared_labels(party: Party, settings: FdsklSettings) -> LabelParts | None:
     """Compare labels with the other label parties; None at a party without labels."""
     if party.labels is None:
         return None
-    if len(settings.label_parties) == 1:
-        return LabelParts(party.labels)
-    with party.clock.stage("labels"):
-        return share_labels(party, party.labels, parts=settings.label_parts)
+    return share_labels(party, party.labels, parts=settings.label_parts)
 
 
 def _learner(party: Party, parts: LabelParts | None, settings: FdsklSettings) -> Learn:

@@ -123,10 +123,11 @@ def test_one_label_party_compares_nothing():
     assert COMPARED not in {entry.disclosure for entry in outcome.ledger.entries()}
 
 
-def test_rows_without_a_label_must_be_announced():
+@pytest.mark.parametrize("others", [{"phone": ALL}, {}])
+def test_rows_without_a_label_must_be_announced(others):
     known = np.arange(ROWS) < 50
     part = Labels(np.where(known[:, None], Y, 0.0), known.astype(float), known)
-    _, error, _ = train({"bank": part, "phone": ALL})
+    _, error, _ = train({"bank": part} | others)
     assert "labels of bank must be of all rows, or label_parts=True, got 10 rows without" in str(
         error
     )

@@ -102,11 +102,11 @@ def share_labels(party: Party, labels: Labels, *, parts: bool) -> LabelParts:
         )
     if len(party.label_parties) == 1:
         return LabelParts(labels)
-    if not parts:
-        compare_labels(party, labels)
+    with party.clock.stage("labels"):
+        known = _tell_known(party, labels) if parts else None
+        compare_labels(party, labels, known)
+    if known is None:
         return LabelParts(labels)
-    known = _tell_known(party, labels)
-    compare_labels(party, labels, known)
     holders = np.sum(list(known.values()), axis=0)
     mine = known[party.name]
     weights = np.where(mine, labels.weights / np.maximum(holders, 1), 0.0)
