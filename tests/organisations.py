@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.networks import free_port
+from tests.ports import free_port
 from vertikal.demo.credit import credit_population
 from vertikal.node.config.federation_file import entry_of
 from vertikal.secure.keys.identity import Identity

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tests.ports import free_port
 from vertikal.mesh.network import NetworkMesh
 from vertikal.mesh.packets.packet_mesh import CAPACITY, Timing
 from vertikal.secure.keys.credentials import Credentials
@@ -24,12 +24,6 @@ def certificates(names: Sequence[str]) -> dict[str, Certificate]:
 
 def credentials(name: str, names: Sequence[str]) -> Credentials:
     return Credentials(identity(name), certificates(names))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def star_of(names: Sequence[str], listening: Sequence[str] = ()) -> dict[str, str | None]:

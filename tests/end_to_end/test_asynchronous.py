@@ -8,8 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from tests.conformance.networks import free_port
 from tests.end_to_end.test_processes import COMMAND, end_all, said, start_party, wait_for
+from tests.ports import free_port
 from vertikal.algorithms.kernel_machine.algorithm import AVFKAM
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.runs.workplaces import models_in

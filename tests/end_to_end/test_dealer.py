@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.conformance.networks import free_port
 from tests.end_to_end.test_mpi import MPIEXEC, mpiexec
 from tests.end_to_end.test_processes import end_all, said
+from tests.ports import free_port
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.cli import main
 from vertikal.node.config.federation_file import entry_of

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tests.conformance.meshes import without_mpi
-from tests.conformance.networks import free_port
 from tests.conformance.proxy import Proxy
 from tests.conformance.ranks import AS_ROOT
+from tests.ports import free_port
 from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.node.config.federation_file import entry_of
 from vertikal.node.runs.workplaces import models_in

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from tests.conformance.networks import free_port
+from tests.ports import free_port
 from tests.service_processes import COMMAND
 from tests.waiting import SECONDS, until
 from vertikal.node.control import ask

@@ -18,13 +18,13 @@ from tests.conformance.networks import (
     certificates,
     credentials,
     end,
-    free_port,
     identity,
     network,
     star_of,
 )
 from tests.conformance.proxy import Proxy
 from tests.conformance.running import join, run, start
+from tests.ports import free_port
 from vertikal.errors import (
     AgreementError,
     CertificateMismatch,

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from tests.conformance.networks import credentials, free_port, identity
+from tests.conformance.networks import credentials, identity
 from tests.conformance.proxy import Proxy
+from tests.ports import free_port
 from tests.waiting import until
 from vertikal.errors import MeshError, NameTaken, WireError
 from vertikal.mesh import network_links

@@ -9,7 +9,8 @@ import time
 import msgspec
 import pytest
 
-from tests.conformance.networks import free_port, identity
+from tests.conformance.networks import identity
+from tests.ports import free_port
 from vertikal.errors import (
     CertificateMismatch,
     DeadlineExceeded,

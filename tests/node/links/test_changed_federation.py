@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from tests.conformance.networks import free_port, identity
+from tests.conformance.networks import identity
 from tests.node.links.test_standing_links import Heard
+from tests.ports import free_port
 from tests.waiting import until
 from vertikal.mesh.network_links import Dialler, Greeting
 from vertikal.node.config.federation_changes import remove, rotate

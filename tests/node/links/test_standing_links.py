@@ -8,7 +8,8 @@ import time
 import msgspec
 import pytest
 
-from tests.conformance.networks import credentials, free_port, identity
+from tests.conformance.networks import credentials, identity
+from tests.ports import free_port
 from tests.waiting import until
 from vertikal.errors import IdentityError, MeshError, NameTaken, PeerStopped, WireError
 from vertikal.mesh.network_links import Link

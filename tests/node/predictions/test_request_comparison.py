@@ -8,7 +8,7 @@ import pytest
 
 from tests.waiting import until
 from vertikal.errors import MeshError
-from vertikal.node.predictions.request_comparison import SALT
+from vertikal.node.predictions.request_comparison import DIGEST, SALT
 from vertikal.node.predictions.session import ASKED, CHOSEN
 from vertikal.node.storage.audit_log import read
 from vertikal.party.party import Party
@@ -63,10 +63,27 @@ def test_people_cannot_be_mixed_in_one_request(world, monkeypatch, ids, kind, to
         until(lambda n=name: lines(world, n, "sent")[1:], "the session is over")
         left = lines(world, name, "sent")[-1].facts["bytes"]
         assert not [one for one in left if one.startswith("phases")], left
-    assert (
-        "this request of lender is another one at"
-        in lines(world, "bank", "refused")[-1].facts["words"]
-    )
+        # Who hears of it first ends the session: the others find its words, or their own.
+        words = lines(world, name, "refused")[-1].facts["words"]
+        assert "request of lender is another one at" in words, words
+
+
+def test_the_owner_finds_the_reason_if_the_session_ends_before_all_were_heard(world, monkeypatch):
+    """Else a leader that asks each for something else ends it at once, and nobody knows why."""
+    world.done(world.submit().digest)
+    ask_differently(monkeypatch, ASKED, about(IDS[::-1]))
+    real = Party.tell
+
+    def tell(party, to, payload, disclosure):
+        if (disclosure, party.name, to) != (DIGEST, "shop", "bank"):
+            real(party, to, payload, disclosure)
+
+    monkeypatch.setattr(Party, "tell", tell)
+    with pytest.raises(MeshError, match="another one at"):
+        world["lender"].predict("credit", IDS, False, None)
+    until(lambda: lines(world, "bank", "refused"), "the owner finds the reason")
+    words = lines(world, "bank", "refused")[-1].facts["words"]
+    assert "request of lender is another one at" in words, words
 
 
 def test_audit_logs_have_one_digest_per_request_which_tells_no_id(world):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from tests.conformance.networks import certificates, credentials, free_port, identity
+from tests.conformance.networks import certificates, credentials, identity
+from tests.ports import free_port
 from tests.secure.keys.test_identity import foreign, other_kind
 from vertikal.errors import (
     AgreementError,

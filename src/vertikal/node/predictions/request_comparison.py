@@ -19,7 +19,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from vertikal.errors import AgreementError
+from vertikal.errors import AgreementError, MeshError
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.keys.prg import KEY_BYTES, encode_texts, fresh_key
@@ -63,19 +63,31 @@ class RequestComparison:
         return self._mac(encode_texts("ids", str(self._number), kind, *ids))
 
     def compare(self, digest: bytes, chosen: Any) -> None:
-        """Raise AgreementError unless all members have this digest and these rows chosen."""
+        """Raise AgreementError unless all members have this digest and these rows chosen.
+
+        A session that breaks off before all were heard raises what ended it.
+        """
         flags = chosen.astype("uint8").tobytes()
         mine = self._mac(encode_texts("chosen") + digest + flags)
         for name in self._others:
             self._party.tell(name, {"bytes": mine}, DIGEST)
-        heard = {name: self._hear(name, DIGEST) for name in self._others}
-        differing = [name for name, one in heard.items() if not hmac.compare_digest(one, mine)]
+        differing, broken = [], None
+        for name in self._others:
+            try:
+                if not hmac.compare_digest(self._hear(name, DIGEST), mine):
+                    differing.append(name)
+            except MeshError as error:
+                # Whoever hears of a difference first ends the session, before the others hear it.
+                broken = error
+                break
         if differing:
             raise AgreementError(
                 f"{self._party.name}: this request of {self._party.leader} is another one at "
                 f"{' and '.join(differing)}, with other ids or other rows chosen; nothing was "
                 "computed. Compare the requests in the audit logs"
-            )
+            ) from broken
+        if broken is not None:
+            raise broken
 
     def _mac(self, message: bytes) -> bytes:
         return hmac.digest(self._key, message, "sha256")

@@ -335,6 +335,11 @@ class Session:
         except AgreementError as error:
             self._home.note_refusal(self._party.leader, f"request {digest.hex()}: {error}")
             raise
+        except MeshError as error:
+            # A leader that asks each for something else could end the session before all know.
+            words = f"request {digest.hex()} ended before all had compared it: {error}"
+            self._home.note_refusal(self._party.leader, words)
+            raise
 
     def _known(self, request: _Request, digest: bytes, booking: Booking) -> Any:
         """Answer which of the ids asked for are known here, or why they are not to be predicted."""
