@@ -210,3 +210,26 @@ def test_another_party_relays_when_the_relay_is_removed(make):
     ends.connected("bank", "shop", "clinic")
     ends.reach("shop", "clinic", b"hello")
     ends.reach("clinic", "shop", b"hello")
+
+
+def test_a_relay_that_announces_itself_before_a_party_listens(make):
+    """The announcement comes while the shop goes by the new file, and is not the last word."""
+    ends = make("lender", "bank")
+    change = remove(ends.file.root, NAMES, ("lender",), identity("bank"))
+    for name in ("shop", "clinic"):
+        change = change.signed_by(identity(name))
+
+    class Slow(Heard):
+        def peer_removed(self, name):
+            ends.change(change, "bank", "clinic")
+            ends.connected("bank", "clinic")
+            ends.reach("bank", "shop", b"after the announcement")
+
+    before = ends.file
+    ends.links["shop"].attach(Slow(("lender", "shop")))
+    ends.links["shop"].adopt(
+        before.with_change(change), before.with_change(change).credentials(identity("shop"))
+    )
+    ends.connected("bank", "shop", "clinic")
+    ends.reach("shop", "clinic", b"hello")
+    ends.reach("clinic", "shop", b"hello")

@@ -214,6 +214,12 @@ class StandingLinks:
         if self.me != self.relay:
             for name in self.relayed(self.parties):
                 self._present(name, False, b"")
+            # The new relay may have announced all parties already, before this one would listen.
+            # It does so again to a link that comes up.
+            with self._lock:
+                link = self.links.get(self.relay)
+            if link is not None:
+                link.close()
             return
         for name, one in self.presence().items():
             if one.up:
