@@ -476,7 +476,7 @@ def test_the_capacity_is_each_links_own(factory):
 
 
 def test_a_single_message_above_the_capacity_passes(factory):
-    with connected(factory, "ab", deadline=5.0, capacity=10) as ends:
+    with connected(factory, "ab", deadline=60.0, capacity=10) as ends:
         for i in range(3):
             ends["a"].send("b", "x", np.full(1000, i))
             assert ends["b"].recv("a", "x")[0] == i

@@ -108,7 +108,7 @@ def test_some_of_the_parties_may_sum(kind):
 @every_sum
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64", "bool"])
 def test_what_is_no_ring_element_is_refused_before_anything_is_sent(kind, dtype):
-    with taped(NAMES[:3], deadline=0.5) as (ends, tape):
+    with taped(NAMES[:3], deadline=60.0) as (ends, tape):
         session = Session.begin(kind, ends)
         before = len(tape)
         for name in session.group:
@@ -120,7 +120,7 @@ def test_what_is_no_ring_element_is_refused_before_anything_is_sent(kind, dtype)
 @every_sum
 @pytest.mark.parametrize("to", ["zoo", "nobody", ""])
 def test_a_receiver_outside_the_group_is_refused_before_anything_is_sent(kind, to):
-    with taped((*NAMES[:3], "zoo"), deadline=0.5) as (ends, tape):
+    with taped((*NAMES[:3], "zoo"), deadline=60.0) as (ends, tape):
         session = Session.begin(kind, ends, NAMES[:3])
         before = len(tape)
         for name in session.group:
@@ -145,7 +145,7 @@ def test_a_refused_or_odd_input_never_makes_a_wrong_sum(kind, spoil):
     """An array that cannot be masked in place is summed rightly, or refused; and a party that was
     refused can try again with a better array, since nothing of that sum has been used up."""
     good = np.arange(8, dtype=np.uint16).reshape(4, 2)
-    with connected(local, NAMES[:3], deadline=5.0) as ends:
+    with connected(local, NAMES[:3], deadline=60.0) as ends:
         session = Session.begin(kind, ends)
 
         def add(name):

@@ -22,7 +22,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 
 def make(estimator=FDSKLClassifier, **settings):
-    given = {"n_components": 16, "random_state": 0, "timeout": 10}
+    given = {"n_components": 16, "random_state": 0, "timeout": 60}
     return estimator(**(given | settings))
 
 

@@ -53,7 +53,7 @@ def at_all(names, program, **changes):
         parties[mesh.me] = make_party(mesh, **changes)
         return program(parties[mesh.me])
 
-    with taped(names, deadline=3.0) as (ends, tape):
+    with taped(names, deadline=60.0) as (ends, tape):
         results = run(ends, work).unwrap()
     return results, parties, tape
 

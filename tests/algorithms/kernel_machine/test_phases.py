@@ -20,7 +20,7 @@ def fit(**settings):
         "n_components": DIRECTIONS,
         "random_state": 0,
         "bandwidth": 2.0,
-        "timeout": 3,
+        "timeout": 60,
         "tol": 1e-4,
         "alpha": 0.01,
     }

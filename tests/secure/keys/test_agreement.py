@@ -20,7 +20,7 @@ COMMON = {"job": "job 1", "version": "1.2", "settings_digest": "abcd", "rows": 1
 
 def agreed(names="abc", keys=None, **changes):
     """Run the agreement at all parties; ``changes`` are party -> other arguments."""
-    ends = local_meshes(names, deadline=5.0)
+    ends = local_meshes(names, deadline=60.0)
     keys = keys or {name: prg.fresh_key() for name in names}
 
     def program(mesh):
@@ -44,7 +44,7 @@ def hello(**changes):
 
 def answered(message, private=None):
     """Party a's agreement with a peer b that answers ``message``."""
-    ends = local_meshes("ab", deadline=5.0)
+    ends = local_meshes("ab", deadline=60.0)
     ends["b"].send("a", TAG, message)
     return agree(ends["a"], private or prg.fresh_key(), **COMMON)
 
@@ -174,7 +174,7 @@ def test_ones_own_key_sent_back_is_refused():
 
 
 def test_two_peers_with_one_key_are_refused():
-    ends = local_meshes("abc", deadline=5.0)
+    ends = local_meshes("abc", deadline=60.0)
     message = hello()
     for peer in "bc":
         ends[peer].send("a", TAG, message)

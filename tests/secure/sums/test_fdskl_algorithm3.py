@@ -185,7 +185,7 @@ def test_a_sum_and_a_phase_sum_may_alternate():
         three = summation.sum(projections.copy(), "c")
         return one, two, three
 
-    got = run(local_meshes(names, deadline=5.0), program).unwrap()
+    got = run(local_meshes(names, deadline=60.0), program).unwrap()
     total = ring_sum(projections for projections, _ in values.values())
     assert np.array_equal(got["a"][0], total)
     assert np.array_equal(got["b"][1], total + values["c"][1])
@@ -203,7 +203,7 @@ def test_the_kept_offset_is_everybodys_choice_and_never_the_receivers():
 
 
 def test_two_parties_cannot_sum_over_two_trees():
-    ends = local_meshes("ab", deadline=5.0)
+    ends = local_meshes("ab", deadline=60.0)
 
     def program(mesh):
         return TwoTreesSum(mesh, prg.fresh_key(), ("a", "b"), "x").sum(np.ones(2, np.uint8), "a")

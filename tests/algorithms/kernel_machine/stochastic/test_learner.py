@@ -23,7 +23,7 @@ def make(estimator, **settings):
         "n_components": 128,
         "solver": Stochastic(n_steps=150),
         "random_state": 0,
-        "timeout": 10,
+        "timeout": 60,
     }
     return estimator(**grouped(**(given | settings)))
 
