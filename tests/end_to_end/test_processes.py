@@ -151,6 +151,7 @@ def test_the_same_shards_on_every_mesh_bit_for_bit(folder, masking):
     assert np.mean((values > 0) == y) > 0.9
 
 
+@pytest.mark.slow
 def test_parties_by_hand_each_with_its_own_key_one_of_them_locked(folder):
     """`vertikal run --as` at each party; the bank's key is kept under a passphrase."""
     secret = "correct horse battery"
@@ -310,6 +311,7 @@ def test_an_expired_certificate_stops_every_party_before_anything_is_sent(folder
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 def test_names_that_are_not_ones_own_are_refused(folder):
     """A name that the file does not list, another party's name, and another party's certificate."""
     Identity.create("zoe").save(folder / "zoe.key", folder / "zoe.crt")

@@ -98,6 +98,12 @@ EXACT = {
     "admm kernel",
 }
 """Jobs that give the same numbers whenever they run with the same secrets."""
+LONG = {
+    "avfkam sealed",
+    "kernel, two label parties",
+    "kernel, as many directions as it takes",
+    "admm kernel",
+}
 PROBABLE = {name for name in JOBS if name != "avfkam sealed"}
 
 
@@ -172,7 +178,9 @@ def over_http(world, model):
         return json.load(answer)["scores"]
 
 
-@pytest.mark.parametrize("kind", JOBS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in JOBS]
+)
 def test_a_model_by_services_is_that_of_a_run_from_files(world, prepared, tmp_path, kind):
     write_job(world.root, **JOBS[kind])
     digest = world.submit().digest

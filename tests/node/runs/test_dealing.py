@@ -40,7 +40,10 @@ def begin(root, level="values", names=WITH_NOTARY, **policy):
         path.write_text(path.read_text().replace('[parties.shop]\ntable = "people"\n', ""))
 
 
-@pytest.mark.parametrize("names", [WITH_NOTARY, ("lender", "bank", "notary")])
+@pytest.mark.parametrize(
+    "names",
+    [WITH_NOTARY, pytest.param(("lender", "bank", "notary"), marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_owners_and_a_dealer_without_data(tmp_path, level, names):
     begin(tmp_path, level, names, notary="predictions_per_day = 160\n" + RULE)

@@ -28,5 +28,8 @@ def test_the_sum_wraps_and_every_summand_is_seen():
 
 
 def test_only_ring_elements_are_summed():
-    with taped(("a",), deadline=60.0) as (ends, _), pytest.raises(InputError, match="ring elements"):
+    with (
+        taped(("a",), deadline=60.0) as (ends, _),
+        pytest.raises(InputError, match="ring elements"),
+    ):
         OpenSum(ends["a"], ("a",), "test").sum(np.zeros(2), "a")
