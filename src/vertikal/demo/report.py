@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from vertikal.demo.comparison import OPEN_TITLE, Comparison, Sweep, form_text
-from vertikal.estimators.run_report import iteration_chart, ledger_diagram, stage_chart
+from vertikal.estimators.reports.run_page import iteration_chart, ledger_diagram, stage_chart
 from vertikal.reporting.line_chart import Series, line_chart
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import bytes_text, seconds_text

@@ -38,9 +38,9 @@ from vertikal.estimators.frames import (
     learn_tables,
     replay_tables,
 )
-from vertikal.estimators.measuring import measure_estimator
 from vertikal.estimators.progress import ProgressBars
-from vertikal.estimators.run_report import run_page
+from vertikal.estimators.reports.measuring import measure_estimator
+from vertikal.estimators.reports.run_page import run_page
 from vertikal.estimators.simulation import Federation, Outcome, simulate
 from vertikal.files import move_over
 from vertikal.parameters import Parameters, build, fields_of, read, read_field, spelled_out

@@ -10,7 +10,7 @@ from typing import Any
 
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
-from vertikal.estimators.report import Report
+from vertikal.estimators.reports.report import Report
 from vertikal.mesh import local_meshes
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.party_threads import run_in_threads

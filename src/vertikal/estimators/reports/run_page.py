@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from vertikal.algorithms.kernel_machine.shard import Training
-from vertikal.estimators.report import Report
+from vertikal.estimators.reports.report import Report
 from vertikal.metrics.measures import TITLES, Measures
 from vertikal.metrics.wording import in_words
 from vertikal.party.party import AGREEMENT

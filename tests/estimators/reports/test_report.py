@@ -12,7 +12,7 @@ from tests.options import grouped
 from vertikal import FDSKLClassifier
 from vertikal.errors import InputError
 from vertikal.estimators.progress import ProgressBars
-from vertikal.estimators.report import Report
+from vertikal.estimators.reports.report import Report
 from vertikal.party.clock import Stage
 
 GENERATOR = np.random.default_rng(0)
