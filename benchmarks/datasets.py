@@ -56,6 +56,13 @@ def ijcnn1() -> Split:
     return _with_test_file("ijcnn1", "ijcnn1/ijcnn1.xz", "ijcnn1/ijcnn1.t.xz", 22)
 
 
+def gisette() -> Split:
+    """Its own test file; LIBSVM's files, compressed with xz."""
+    return _with_test_file(
+        "gisette", "gisette/gisette_scale.xz", "gisette/gisette_scale.t.xz", 5000
+    )
+
+
 def cod_rna(seed: int = 0) -> Split:
     """3:1, by a seeded draw; columns divided by their largest magnitude in the training part."""
     split = _cut("cod-rna", *_svmlight("cod-rna/cod-rna.xz", 8), seed)

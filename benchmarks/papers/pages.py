@@ -65,7 +65,7 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
 
 def results_of(item: Item, folder: Path, ending: str = ".json") -> list[Path]:
     """The files of one item; a name that ends in "-" stands for one file per data set."""
-    name = re.escape(item.results) + (r"[^-]+" if item.results.endswith("-") else "")
+    name = re.escape(item.results) + (r"[\w-]+" if item.results.endswith("-") else "")
     part = r"(-[\w-]+)?" if ending == ".svg" else ""
     pattern = re.compile(name + part + re.escape(ending))
     return sorted(path for path in folder.glob(f"*{ending}") if pattern.fullmatch(path.name))

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import lzma
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 
+from benchmarks import datasets
 from benchmarks.papers import __main__ as runner
+from benchmarks.papers.admm import problems
+from benchmarks.papers.avfkam import data as avfkam
+from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
 from benchmarks.papers.pages import results_of, write_page
 
@@ -123,10 +131,11 @@ def test_a_page_has_theirs_beside_ours(tmp_path):
 
 
 def test_results_of_several_data_sets_belong_to_one_item(tmp_path):
-    for name in ("papers-x-a9a", "papers-x-w8a", "papers-x", "papers-y-a9a"):
+    for name in ("papers-x-a9a", "papers-x-cod-rna", "papers-x", "papers-y-a9a"):
         write_result(tmp_path, name)
     many, single = item(results="papers-x-"), item(results="papers-x")
-    assert [path.stem for path in results_of(many, tmp_path)] == ["papers-x-a9a", "papers-x-w8a"]
+    found = [path.stem for path in results_of(many, tmp_path)]
+    assert found == ["papers-x-a9a", "papers-x-cod-rna"]
     assert [path.stem for path in results_of(single, tmp_path)] == ["papers-x"]
 
 
@@ -137,3 +146,81 @@ def test_what_can_be_run_is_listed(monkeypatch, capsys):
         "admm one: can be run",
         "admm two: needs nobody/has.this",
     ]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A data folder of its own, empty at first."""
+    for module in (datasets, fdskl, avfkam):
+        monkeypatch.setattr(module, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def write_svmlight(path, width, rows=12):
+    """Write rows in LIBSVM's format, as its page has them: columns from 1 on, labels −1 and +1."""
+    X = sparse.random(rows, width, density=min(1.0, 20 / width), random_state=rows).tolil()
+    X[:, 0] = np.arange(1, rows + 1)[:, None]
+    X[:, width - 1] = 1.0
+    path.parent.mkdir(exist_ok=True)
+    plain = path.with_suffix(".txt")
+    dump_svmlight_file(X.tocsr(), np.resize([1, -1, -1], rows), str(plain), zero_based=False)
+    path.write_bytes(lzma.compress(plain.read_bytes()))
+    return X.toarray()
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [("gisette", 5000), ("real-sim", 20_958), ("epsilon", 2000), ("w8a", 300)]
+)
+def test_fdskls_sets_are_read_in_libsvms_format(folder, name, width):
+    files = fdskl.SETS[name].files
+    assert fdskl.missing()[name] == ", ".join(files)
+    written = np.vstack(
+        [write_svmlight(folder / one, width, 12 + i) for i, one in enumerate(files)]
+    )
+    assert name not in fdskl.missing()
+    X, y = fdskl.SETS[name].read(fdskl.SETS[name])
+    np.testing.assert_allclose(X.toarray(), written, atol=1e-6)
+    assert set(y.tolist()) == {-1.0, 1.0}
+    split = fdskl.split_of(name, 0, 6)
+    assert split.X.shape[0] == len(split.y) == 6
+    assert split.X_test.shape[0] == len(split.y_test) >= 3
+    # Up to a thousand columns a set is dense and scaled; beyond it stays as it is.
+    assert sparse.issparse(split.X) == (width > fdskl.WIDEST)
+
+
+@pytest.mark.parametrize(("name", "width"), [("real-sim", 20_958), ("rcv1", 47_236)])
+def test_avfkams_sets_are_read_in_libsvms_format(folder, name, width):
+    assert name in avfkam.missing()
+    with pytest.raises(SystemExit, match="is not in the data folder"):
+        avfkam.rows_of(name, 0)
+    files = {"real-sim": ["real-sim/real-sim.xz"]}
+    rcv1 = ["rcv1/rcv1_train.binary.xz", "rcv1/rcv1_test.binary.xz"]
+    for i, one in enumerate(files.get(name, rcv1)):
+        write_svmlight(folder / one, width, 20 + i)
+    assert name not in avfkam.missing()
+    rows = avfkam.rows_of(name, 0)
+    assert sparse.issparse(rows.X)
+    assert set(rows.y.tolist()) == set(rows.y_test.tolist()) == {0, 1}
+    assert len(rows.y) == 4 * len(rows.y_test) or name == "rcv1"
+    # Constant columns are gone, the last one among them.
+    assert rows.X.shape[1] == rows.X_test.shape[1] < width
+
+
+def test_gisette_is_parted_as_in_the_paper(folder):
+    for part in ("gisette_scale.xz", "gisette_scale.t.xz"):
+        written = write_svmlight(folder / "gisette" / part, 5000)
+    problem = problems.gisette()
+    np.testing.assert_allclose(problem.X_test, written, atol=1e-6)
+    assert [len(columns) for columns in problem.columns] == [2000, 2000, 1000]
+
+
+def test_tables_of_credit_have_means_in_empty_cells(folder):
+    path = folder / "give-me-some-credit" / "cs-training.csv.xz"
+    path.parent.mkdir()
+    head = ",SeriousDlqin2yrs,MonthlyIncome,age\n"
+    body = "".join(f"{i},{i % 2},{'' if i == 3 else 100 * i},{30 + i}\n" for i in range(1, 9))
+    path.write_bytes(lzma.compress((head + body).encode()))
+    X, y = fdskl.SETS["givemecredit"].read(fdskl.SETS["givemecredit"])
+    assert X.shape == (8, 2)
+    assert X[2, 0] == pytest.approx(np.mean([100, 200, 400, 500, 600, 700, 800]))
+    assert y.tolist() == [1.0, -1.0] * 4

@@ -1,12 +1,13 @@
 """ADMM Figures 1 (b), 2 (b) and 3: test log-loss under fixed levels of noise, with two baselines.
 
     python -m benchmarks.papers.admm.figure3
+    python -m benchmarks.papers.admm.figure3 --form printed
 
 The levels are those of the published study: deviations 0.03 to 3 on a9a, 0.1 to 10 on the wide sets
 (Fashion-MNIST for gisette, and sector). "published" noise lies in the span of a party's columns,
 equation (16), and protects nothing; "spherical" noise of the same deviation in each number is what
 privacy needs. With more columns than rows the span is (nearly) everything, so that on sector there
-is only the latter. Each is run in the averaged form, and in the form of equation (16) as printed
+is only the latter. The averaged form comes first; the printed one is equation (16) literally
 (``mechanism="paper"`` with ``averaging=False``), for which ρ is larger so that it converges.
 What each level would cost is said for coefficients of length one, which is less than they have.
 Which ε a model can live with is in `epsilon`.
@@ -15,14 +16,12 @@ Which ε a model can live with is in `epsilon`.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-from benchmarks.charts import write_svg
 from benchmarks.datasets import is_here
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.admm import problems
@@ -34,8 +33,11 @@ from vertikal.reporting.line_chart import Series, line_chart
 
 Array = npt.NDArray[Any]
 
-FORMS = {"averaged": (True, 0.0625), "printed": (False, 0.25)}
-"""Averaging, and ρ."""
+FORMS = {
+    "averaged": ("papers-admm-figure3", True, 0.0625),
+    "printed": ("papers-admm-eq16", False, 0.25),
+}
+"""Name of the results, averaging, and ρ."""
 DELTA = 1e-5
 FASHION_FILE = "fashion-mnist/train-images-idx3-ubyte.gz"
 WIDE = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -43,29 +45,28 @@ LEVELS = {"a9a": (0.03, 0.1, 0.3, 1.0, 3.0), "fashion": WIDE, "sector": WIDE}
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", rounds=30)
+    options = arguments(__doc__ or "", form="averaged", rounds=30)
+    if options.form not in FORMS:
+        raise SystemExit(f"--form must be one of {', '.join(FORMS)}, got {options.form}")
+    results, averaging, rho = FORMS[options.form]
     run = Benchmark(
-        "papers-admm-figure3",
-        {"rounds": options.rounds, "averaging and rho by form": FORMS, "delta": DELTA},
+        results, {"rounds": options.rounds, "averaging": averaging, "rho": rho, "delta": DELTA}
     )
     both = ("published", "spherical")
-    for form in FORMS:
-        study(run, problems.a9a(), both, form, options.rounds, options.out)
-        if is_here(FASHION_FILE):
-            study(run, problems.fashion(), both, form, options.rounds, options.out)
-        else:
-            run.figure(f"fashion, {form}: left out, not at hand", FASHION_FILE)
-        study(run, problems.sector(), ("spherical",), form, options.rounds, options.out)
+    study(run, problems.a9a(), both, options)
+    if is_here(FASHION_FILE):
+        study(run, problems.fashion(), both, options)
+    else:
+        run.figure("fashion: left out, not at hand", FASHION_FILE)
+    study(run, problems.sector(), ("spherical",), options)
     run.write(options.out)
 
 
-def study(
-    run: Benchmark, problem: Problem, kinds: tuple[str, ...], form: str, rounds: int, folder: Path
-) -> None:
+def study(run: Benchmark, problem: Problem, kinds: tuple[str, ...], options: Any) -> None:
     """All levels on one set: figures, one chart by round and one by level."""
     levels = LEVELS[problem.name]
-    averaging, rho = FORMS[form]
-    name = problem.name if averaging else f"{problem.name}, {form}"
+    _, averaging, rho = FORMS[options.form]
+    name, rounds = problem.name, options.rounds
     everything = problem.alone(range(problem.X.shape[1]))
     first = problem.alone(problem.columns[0])
     run.figure(f"{name}, scikit-learn, all columns: test log-loss and AUC", list(everything))
@@ -85,11 +86,12 @@ def study(
             run.figure(f"{name}, {kind} {level:g}: test log-loss by round", short(losses))
             traces[f"{level:g}"] = losses
             ends.setdefault(kind, []).append(loss)
-        draw_rounds(name, kind, traces, folder)
+        run.draw(options.out, rounds_chart(name, kind, traces), f"{name}-{kind}")
     for level in levels:
         cost = epsilon_of(2 / level * math.sqrt(rounds), DELTA)
         run.figure(f"{name}, deviation {level:g}: epsilon if coefficients had length one", cost)
-    draw_levels(name, levels, ends, everything[0], first[0], folder)
+    chart = levels_chart(name, levels, ends, everything[0], first[0])
+    run.draw(options.out, chart, f"{name}-levels")
 
 
 def noise(problem: Problem, kind: str, deviation: float) -> Disturb:
@@ -114,27 +116,25 @@ def span(gram: Array, forward: Any) -> Array:
     return np.asarray(forward(vectors[:, kept] / np.sqrt(values[kept])))
 
 
-def draw_rounds(name: str, kind: str, traces: dict[str, list[float]], folder: Path) -> None:
-    chart = line_chart(
+def rounds_chart(name: str, kind: str, traces: dict[str, list[float]]) -> str:
+    return line_chart(
         [Series(level, range(1, len(found) + 1), found) for level, found in traces.items()],
         title=f"{name}: test log-loss under {kind} noise",
         x_label="round",
         y_label="log-loss",
         log_y=True,
     )
-    write_svg(chart, folder, f"papers-admm-figure3-{name.replace(', ', '-')}-{kind}")
 
 
-def draw_levels(
+def levels_chart(
     name: str,
     levels: tuple[float, ...],
     ends: dict[str, list[float]],
     everything: float,
     first: float,
-    folder: Path,
-) -> None:
+) -> str:
     ends_of = (levels[0], levels[-1])
-    chart = line_chart(
+    return line_chart(
         [
             *(Series(f"{kind} noise", levels, losses) for kind, losses in ends.items()),
             Series("all columns, no noise", ends_of, (everything, everything), dashed=True),
@@ -146,7 +146,6 @@ def draw_levels(
         log_x=True,
         log_y=True,
     )
-    write_svg(chart, folder, f"papers-admm-figure3-{name.replace(', ', '-')}-levels")
 
 
 if __name__ == "__main__":

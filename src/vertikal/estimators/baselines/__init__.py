@@ -11,6 +11,7 @@ from vertikal.estimators.baselines.linear import (
     FDSVRGClassifier,
 )
 from vertikal.estimators.baselines.secure_boost import SecureBoostClassifier
+from vertikal.estimators.baselines.vafl import VAFLClassifier
 
 __all__ = [
     "AFSGDVPClassifier",
@@ -19,4 +20,5 @@ __all__ = [
     "FDMLClassifier",
     "FDSVRGClassifier",
     "SecureBoostClassifier",
+    "VAFLClassifier",
 ]
