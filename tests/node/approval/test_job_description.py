@@ -50,11 +50,12 @@ def test_a_job_begins_with_three_sentences(tmp_path):
         first = text.split("\n\n")[1].splitlines()
         assert first == [
             "lender asks bank to help train a model of the people whom lender and bank and shop "
-            "all have, with 6 columns of its table people, whose cells stay at bank.",
+            "all have, with 6 columns of bank's table people, whose cells stay at bank.",
             "Every party learns which of its own people all have, and beyond that: label parties "
             "see the summed features of every training row.",
             "Afterwards lender can have people scored by their ids, 7 a day at most, to which bank "
-            "contributes each time, until it deletes its part (`vertikal model delete credit`).",
+            "contributes each time, until bank deletes its part (`vertikal model delete credit`).",
         ]
         text = world["lender"].answer({"command": "show", "job": digest})["text"]
-        assert "with the labels in default and 6 columns of its table people" in text
+        assert "lender asks bank and shop to help train a model" in text
+        assert "with the labels in default and 6 columns of lender's table people" in text

@@ -96,13 +96,14 @@ def _in_short(home: PartyHome, record: JobRecord) -> list[str]:
     except InputError:
         columns = "columns"
     kept = f"the labels in {part.label} and " if part.label else ""
+    asked = [me] if proposal.submitter != me else [name for name in job.names if name != me]
     return [
-        f"{proposal.submitter} asks {me} to help train a model of {people}, with {kept}{columns} "
-        f"of its table {part.table}, whose cells stay at {me}.",
+        f"{proposal.submitter} asks {' and '.join(asked)} to help train a model of {people}, "
+        f"with {kept}{columns} of {me}'s table {part.table}, whose cells stay at {me}.",
         f"Every party learns which of its own people all have, and beyond that: {LEVELS[level]}.",
         f"Afterwards {job.leader} can have people scored by their ids, "
         f"{home.policy.predictions_per_day:,} a day at most, to which {me} contributes each time, "
-        f"until it deletes its part (`vertikal model delete {proposal.name}`).",
+        f"until {me} deletes its part (`vertikal model delete {proposal.name}`).",
     ]
 
 
