@@ -7,26 +7,21 @@ these sum them under pads, and the ledger says who learns what.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms.linear.settings import LinearSettings, Method
 from vertikal.algorithms.linear.training import LinearShard, predict, train
-from vertikal.errors import InputError
-from vertikal.estimators.base import FederatedEstimator
-from vertikal.estimators.tasks import FederatedClassifier
-from vertikal.party.party import Labels, digest
+from vertikal.estimators.baselines.two_classes import TwoClassBaseline
+from vertikal.party.party import Party
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearClassifier(FederatedClassifier, FederatedEstimator):
+class LinearClassifier(TwoClassBaseline):
     """Base of the linear baselines: logistic regression with λ/2 ‖w‖², for two classes.
 
     Parameters
@@ -59,48 +54,26 @@ class LinearClassifier(FederatedClassifier, FederatedEstimator):
     epoch_steps: int = 1000
     batch_size: int = 32
     max_staleness: int = 256
-    class_weight: Mapping[Any, float] | str | None = None
 
     method: ClassVar[Method]
     _settings_type = LinearSettings
 
-    def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
-        """Train on checked input; ``targets`` (rows, 1), ``weights`` (rows,)."""
-        if targets.shape[1] != 1:
-            raise InputError.of("y", "of two classes", f"{targets.shape[1]} classes")
-        assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=False)
-        base, seed = self._randomness()
-        names = tuple(tables)
-        settings = self._settings(
+    def _chosen_settings(self, names: tuple[str, ...], seed: int) -> LinearSettings:
+        return self._settings(
             LinearSettings, names, method=self.method, seed=seed, label_parties=names
         )
-        outcome = self._run(
-            tables,
-            settings.label_parties,
-            digest(settings),
-            Labels(targets, weights),
-            base,
-            lambda party: train(party, settings),
-        )
-        self.shards_: Mapping[str, LinearShard] = dict(outcome.results)
-        self.ledger_, self.report_ = outcome.ledger, outcome.report
-        self.settings_, self.columns_ = settings, assigned
-        self.objective_ = list(self.shards_[names[0]].objective)
+
+    def _train(self, party: Party, settings: Any) -> LinearShard:
+        return train(party, settings)
+
+    def _predict(self, party: Party, shard: LinearShard) -> Array | None:
+        return predict(party, shard)
+
+    def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
+        super()._fit(X, y, weights, targets)
+        self.objective_ = list(self.shards_[self.settings_.label_parties[0]].objective)
         self.updates_ = {name: shard.updates for name, shard in self.shards_.items()}
         return self
-
-    def _decide(self, X: Any) -> Array:
-        """f of each row, (rows, 1): a secure sum over all parties."""
-        check_is_fitted(self)
-        results = self._run_joint(
-            X,
-            self.columns_,
-            self.settings_.label_parties,
-            digest(self.settings_),
-            lambda party: predict(party, self.shards_[party.name]),
-        )
-        return np.asarray(results[self.settings_.label_parties[0]])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

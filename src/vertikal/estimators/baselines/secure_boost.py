@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from vertikal.algorithms.secure_boost.settings import BoostSettings
 from vertikal.algorithms.secure_boost.training import BoostShard, predict, train
-from vertikal.errors import InputError
-from vertikal.estimators.base import FederatedEstimator
-from vertikal.estimators.tasks import FederatedClassifier
-from vertikal.party.party import Labels, digest
+from vertikal.estimators.baselines.two_classes import TwoClassBaseline
+from vertikal.party.party import Party
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SecureBoostClassifier(FederatedClassifier, FederatedEstimator):
+class SecureBoostClassifier(TwoClassBaseline):
     """SecureBoost (Cheng et al. 2019): gradient-boosted trees for two classes.
 
     The other parties add up encrypted gradients by bin and see none; the label party, which has the
@@ -51,39 +46,11 @@ class SecureBoostClassifier(FederatedClassifier, FederatedEstimator):
     reg_lambda: float = 0.1
     min_gain: float = 1e-2
     key_bits: int = 2048
-    class_weight: Mapping[Any, float] | str | None = None
 
     _settings_type = BoostSettings
 
-    def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
-        """Train on checked input; ``targets`` (rows, 1), ``weights`` (rows,)."""
-        if targets.shape[1] != 1:
-            raise InputError.of("y", "of two classes", f"{targets.shape[1]} classes")
-        assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=False)
-        base, seed = self._randomness()
-        settings = self._settings(BoostSettings, tuple(tables), seed=seed)
-        outcome = self._run(
-            tables,
-            settings.label_parties,
-            digest(settings),
-            Labels(targets, weights),
-            base,
-            lambda party: train(party, settings),
-        )
-        self.shards_: Mapping[str, BoostShard] = dict(outcome.results)
-        self.ledger_, self.report_ = outcome.ledger, outcome.report
-        self.settings_, self.columns_ = settings, assigned
-        return self
+    def _train(self, party: Party, settings: Any) -> BoostShard:
+        return train(party, settings)
 
-    def _decide(self, X: Any) -> Array:
-        """Log-odds of each row, (rows, 1)."""
-        check_is_fitted(self)
-        results = self._run_joint(
-            X,
-            self.columns_,
-            self.settings_.label_parties,
-            digest(self.settings_),
-            lambda party: predict(party, self.shards_[party.name]),
-        )
-        return np.asarray(results[self.settings_.label_parties[0]])
+    def _predict(self, party: Party, shard: BoostShard) -> Array | None:
+        return predict(party, shard)
