@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from types import SimpleNamespace
 
@@ -112,7 +113,7 @@ def test_scores_that_cannot_be_written_leave_the_earlier_file(tmp_path, monkeypa
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(predict.csv.DictWriter, "writerows", full)
+    monkeypatch.setattr(csv.DictWriter, "writerows", full)
     monkeypatch.setattr(pyarrow.parquet, "write_table", full)
     with pytest.raises(InputError, match=r"--out: 'scores.* cannot be written: No space left"):
         write_rows(out, [{"id": "1", "status": "ok"}])

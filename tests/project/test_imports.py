@@ -65,6 +65,7 @@ ARROWS: dict[str, set[str]] = {
     "estimators": BELOW_ESTIMATORS,
     "node": BELOW_NODE,
     "client": {"node", "files", "metrics"},
+    "console": {"client", "node", "reporting", "metrics", "files", "version"},
     "demo": BELOW_ESTIMATORS | {"estimators", "node"},
     "cli": ANYTHING,
     "__main__": ANYTHING,

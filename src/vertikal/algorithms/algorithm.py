@@ -141,6 +141,19 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Route:
+    """Ways of one kind of message: each of ``senders`` may send it to each of ``receivers``."""
+
+    disclosure: Disclosure
+    senders: tuple[str, ...]
+    receivers: tuple[str, ...]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """List sender and receiver of each way; nobody sends to itself."""
+        return [(one, other) for one in self.senders for other in self.receivers if one != other]
+
+
+@dataclass(frozen=True)
 class Dealer:
     """Party that sends random masks to others and may take part without a table."""
 
@@ -204,6 +217,14 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     @abstractmethod
     def messages(self, settings: SettingsT) -> list[Disclosure]:
         """List all kinds of messages of training, with what their receivers learn."""
+
+    def routes(self, settings: SettingsT) -> list[Route]:
+        """Say of each kind of message of training who may send it to whom; by default all to all.
+
+        A drawing for owners shows them. Each message of a run goes one of these ways.
+        """
+        everybody = settings.parties
+        return [Route(one, everybody, everybody) for one in self.messages(settings)]
 
     @abstractmethod
     def prediction_shows(self, settings: SettingsT) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,8 +11,6 @@ from vertikal.cli.terminal.output import json_option, print_json, print_table
 from vertikal.cli.terminal.party_option import party_file, party_option, store_of
 
 LOG = "audit.log"
-BUDGET = "budget.json"
-QUESTIONS = "questions"
 
 
 @click.group(cls=OrderedGroup)
@@ -26,16 +23,18 @@ def audit() -> None:
 
 
 @audit.command()
-@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N lines.")
+@click.option("--search", metavar="TEXT", help="Only lines with TEXT in event, date or facts.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N of them.")
 @json_option
 @party_option
-def show(last: int | None, as_json: bool, party: Path | None) -> None:
+def show(search: str | None, last: int | None, as_json: bool, party: Path | None) -> None:
     """Show the lines of the log; with --json as they are stored."""
     import msgspec
 
     from vertikal.node.storage.audit_log import read
+    from vertikal.node.storage.audit_wording import facts_text, found_in
 
-    lines = list(read(store_of(party) / LOG))
+    lines = [line for line in read(store_of(party) / LOG) if found_in(line, search or "")]
     if last:
         lines = lines[-last:]
     if as_json:
@@ -44,20 +43,26 @@ def show(last: int | None, as_json: bool, party: Path | None) -> None:
         return
     print_table(
         ("line", "time", "event", "facts"),
-        [(line.number, line.time[:19], line.event, _facts(line.facts)) for line in lines],
+        [(line.number, line.time[:19], line.event, facts_text(line.facts)) for line in lines],
     )
 
 
 @audit.command()
 @click.option("--head", help="NUMBER:DIGEST that `vertikal audit head` printed on an earlier day.")
+@json_option
 @party_option
-def verify(head: str | None, party: Path | None) -> None:
+def verify(head: str | None, as_json: bool, party: Path | None) -> None:
     """Check that no line was altered, moved or taken out."""
     from vertikal.node.storage.audit_log import Head, verify
     from vertikal.node.storage.disclosure_account import FILE
 
     anchor = Head.parse(head) if head else None
     found = verify(store_of(party) / LOG, anchor)
+    if as_json:
+        account_log = store_of(party) / FILE
+        entries = verify(account_log).number if account_log.exists() else 0
+        print_json({"lines": found.number, "head": str(found), "account_lines": entries})
+        return
     click.echo(f"{found.number} lines, each bound to the one before it")
     if anchor:
         click.echo(f"line {anchor.number} has the digest of --head: nothing before it has changed")
@@ -92,95 +97,54 @@ def account(as_json: bool, party: Path | None) -> None:
     all were about the same rows. The policy's most_row_bits limits them, and most_questions the
     predictions of one person.
     """
-    import msgspec
-
     from vertikal.node.config.party_file import PartyFile
-    from vertikal.node.storage.disclosure_account import DisclosureAccount
-    from vertikal.node.storage.question_count import QuestionCount
+    from vertikal.node.storage.account_summary import summarise_account
 
-    store = store_of(party)
-    content = PartyFile.load(party_file(party))
-    most = content.policy.most_row_bits
-    questions = QuestionCount(store / QUESTIONS, content.policy.most_questions)
-    balances = DisclosureAccount(store, content.name).balances()
-    budget = _budget(store / BUDGET)
+    found = summarise_account(store_of(party), PartyFile.load(party_file(party)))
+    balances, budget, most = found["balances"], found["privacy"], found["most_row_bits"]
     if as_json:
-        print_json(
-            {
-                "most_row_bits": most,
-                "balances": [
-                    {
-                        "table": one.table,
-                        "receiver": one.receiver,
-                        "row_bits": one.row_bits,
-                        "unbounded_bits": one.unbounded_bits,
-                        "openings": [
-                            {**msgspec.to_builtins(each), "asked": questions.most_asked(each.job)}
-                            for each in one.openings
-                        ],
-                    }
-                    for one in balances
-                ],
-                "privacy": budget,
-            }
-        )
+        print_json(found)
         return
     if not balances:
         click.echo("no job has opened anything about the rows of this party's tables")
     else:
         titles = ("table", "known to", "jobs", "numbers about a row", "bits about a row", "limit")
         rows = [
-            (one.table, one.receiver, len(one.openings), one.values, one.row_bits, most)
+            (
+                one["table"],
+                one["receiver"],
+                len(one["openings"]),
+                one["values"],
+                one["row_bits"],
+                most,
+            )
             for one in balances
         ]
         print_table(titles, rows)
     for one in balances:
-        where = f"{one.receiver} and {one.table}"
-        if one.unbounded_bits:
+        where = f"{one['receiver']} and {one['table']}"
+        if one["unbounded_bits"]:
             click.echo(
-                f"{where}: {one.unbounded_bits:,} bits more about each row by jobs whose level "
+                f"{where}: {one['unbounded_bits']:,} bits more about each row by jobs whose level "
                 "shows them all ('open', 'rounds')"
             )
-        if one.gradients:
+        if one["gradients"]:
             click.echo(
-                f"{where}: {one.gradients:,} sums over rows for each direction; one that deviates "
-                "can have had as many rows' features"
+                f"{where}: {one['gradients']:,} sums over rows for each direction; one that "
+                "deviates can have had as many rows' features"
             )
-        if one.distances:
-            click.echo(f"{where}: {one.distances:,} distances between two rows each")
-        for each in one.openings:
-            asked = questions.most_asked(each.job)
+        if one["distances"]:
+            click.echo(f"{where}: {one['distances']:,} distances between two rows each")
+        for each in one["openings"]:
+            asked, bits = each["asked"], each["prediction_bits"]
             if asked:
-                bits = f", {asked * each.prediction_bits:,} bits" if each.prediction_bits else ""
+                told = f", {asked * bits:,} bits" if bits else ""
                 click.echo(
-                    f"{where}: {asked} predictions of one person at most with model {each.name} of "
-                    f"job {each.job[:12]}{bits}; the limit is {content.policy.most_questions}"
+                    f"{where}: {asked} predictions of one person at most with model {each['name']} "
+                    f"of job {each['job'][:12]}{told}; the limit is {found['most_questions']}"
                 )
     if budget is not None:
         click.echo(
             f"differential privacy: epsilon {budget['spent']:.4g} of {budget['epsilon']:g} is "
             f"spent, at delta {budget['delta']:g}, by all jobs at that level"
         )
-
-
-def _budget(path: Path) -> dict[str, float] | None:
-    """Read how much of the privacy budget is spent, if this party keeps one."""
-    if not path.exists():
-        return None
-    from vertikal.privacy.budget import BudgetFile
-
-    file = BudgetFile(path)
-    epsilon, delta = file.total
-    return {"epsilon": epsilon, "delta": delta, "spent": file.spent}
-
-
-def _facts(facts: Mapping[str, object]) -> str:
-    return "  ".join(f"{name}={_text(value)}" for name, value in facts.items() if value != "")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(str(item) for item in value)
-    if isinstance(value, dict):
-        return ",".join(f"{name}:{number}" for name, number in value.items())
-    return str(value)

@@ -29,6 +29,7 @@ COMMANDS = {
     "party": "party:party",
     "catalog": "catalog:catalog",
     "job": "job:job",
+    "console": "console:console",
     "predict": "predict:predict",
     "model": "model:model",
     "audit": "audit:audit",

@@ -72,6 +72,34 @@ def check(file: Path | None, as_json: bool) -> None:
 
 @party.command()
 @_FILE
+@json_option
+def show(file: Path | None, as_json: bool) -> None:
+    """Show every setting of the party in FILE, with its line and meaning.
+
+    A setting without a line has its default. Nothing but the file is read.
+    """
+    from vertikal.node.config.explained_settings import explain_settings
+
+    found = explain_settings(party_file(file))
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ("line", "setting", "value", "meaning"),
+        [
+            (
+                "" if one.line is None else str(one.line),
+                f"{one.section}.{one.name}" if one.section else one.name,
+                one.value,
+                one.meaning,
+            )
+            for one in found
+        ],
+    )
+
+
+@party.command()
+@_FILE
 def start(file: Path | None) -> None:
     """Run the service of the party in FILE, until it is stopped.
 
@@ -100,9 +128,17 @@ def start(file: Path | None) -> None:
         signal.signal(number, stop)
     service = Service(path, say, secret)
     service.start()
+    console = None
+    if content.console is not None:
+        from vertikal.console.child import ConsoleChild
+
+        console = ConsoleChild(path.absolute(), say)
+        console.start()
     say(f"{service.me} is ready, {time.monotonic() - began:.2f} s after its start")
     stopped.wait()
     say("stopping")
+    if console is not None:
+        console.stop()
     service.stop()
     # Whatever thread of a library still waits for a peer must not keep the process.
     os._exit(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import secrets
 from collections import Counter
 from dataclasses import replace
@@ -176,21 +175,19 @@ def read_ids(path: Path, column: str | None) -> list[str]:
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write scores to a file, one line per id; a failure leaves the file that was there."""
+    from vertikal.node.models.score_reading import scores_csv, titles_of
+
     fresh = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    # A row that was refused has no probabilities.
-    titles = list(dict.fromkeys(title for row in rows for title in row)) or ["id"]
     try:
         if path.suffix == ".parquet":
             import pyarrow
             import pyarrow.parquet
 
+            titles = titles_of(rows)
             whole = [{title: row.get(title) for title in titles} for row in rows]
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(whole), fresh)
         else:
-            with fresh.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, titles)
-                writer.writeheader()
-                writer.writerows(rows)
+            fresh.write_text(scores_csv(rows), encoding="utf-8", newline="")
         fresh.replace(path)
     except OSError as error:
         words = error.strerror or str(error)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PAUSE = 0.3
 """Seconds between two looks at a job."""
 DAY = 86400.0
+_ONLY_SHOWN = ("text", "details", "run")
+"""Keys of `vertikal job show --json` that a line of a list does not have."""
 
 
 class JobHandle:
@@ -23,7 +25,7 @@ class JobHandle:
 
     def __init__(self, connection: Connection, summary: Mapping[str, Any]) -> None:
         self._connection = connection
-        self._summary = dict(summary)
+        self._summary = {key: one for key, one in summary.items() if key not in _ONLY_SHOWN}
 
     @property
     def id(self) -> str:
@@ -149,7 +151,7 @@ class JobHandle:
     def _ask(self, command: str, **arguments: Any) -> Mapping[str, Any]:
         # By the digest: other jobs may come whose ids begin alike.
         answer = dict(self._connection.ask(command, job=self.digest, **arguments))
-        self._summary = {key: value for key, value in answer.items() if key != "text"}
+        self._summary = {key: value for key, value in answer.items() if key not in _ONLY_SHOWN}
         return answer
 
     def __repr__(self) -> str:

@@ -67,9 +67,7 @@ class Party:
 
     def job(self, job: str) -> JobHandle:
         """Find one job by its id, such as ``credit-7f3a``, or the beginning of its digest."""
-        found = dict(self._connection.ask("show", job=job))
-        found.pop("text")
-        return JobHandle(self._connection, found)
+        return JobHandle(self._connection, self._connection.ask("show", job=job))
 
     # Models, which are read without the service, and predictions.
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.approval.proposals import AHEAD
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.printable import printable
 from vertikal.node.runs.progress import Progress
+from vertikal.node.runs.run_thread import RunThread
 
 _UNITS = {"solve": "iterations", "alignment: ids": "ids"}
 """Units of the stages that do not count rows."""
@@ -39,8 +42,31 @@ def summarise_job(record: JobRecord, gossip: Gossip, progress: Progress | None) 
         "waits_for": progress.waits_for if progress else "",
         "bytes_in": progress.bytes_in if progress else 0,
         "bytes_out": progress.bytes_out if progress else 0,
+        "seconds": progress.seconds if progress else 0.0,
+        "seconds_left": progress.time_left() if progress else None,
     }
     return {key: printable(one) if isinstance(one, str) else one for key, one in told.items()}
+
+
+def describe_run(run: RunThread | None) -> dict[str, Any] | None:
+    """Describe a run that is under way by plain values: its stages, curves, waits and traffic."""
+    if run is None:
+        return None
+    progress = run.progress
+    return {
+        "attempt": run.attempt,
+        "stages": msgspec.to_builtins(run.history.stages(progress.bytes_out)),
+        "curves": {
+            printable(name): [list(point) for point in points]
+            for name, points in run.history.curves().items()
+        },
+        "waits": [
+            {**told, "what": printable(told["what"])}
+            for told in msgspec.to_builtins(progress.waits)
+        ],
+        "traffic": msgspec.to_builtins(progress.traffic),
+        "result": printable(progress.result),
+    }
 
 
 def _state(record: JobRecord, gossip: Gossip, progress: Progress | None) -> str:

@@ -20,6 +20,7 @@ from vertikal.errors import (
 from vertikal.node.approval.catalog import NONE, CatalogEntry, OwnCatalog
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
+from vertikal.node.approval.job_details import job_details
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.table_changes import TableChanges
 from vertikal.node.approval.table_check import check_tables
@@ -27,7 +28,7 @@ from vertikal.node.backup.restored_mark import forget_mark, restored_mark
 from vertikal.node.config.job_file import Job
 from vertikal.node.control import ControlServer
 from vertikal.node.http.server import HttpServer
-from vertikal.node.job_summary import summarise_job
+from vertikal.node.job_summary import describe_run, summarise_job
 from vertikal.node.links.catalog_exchange import WAIT, CatalogExchange
 from vertikal.node.links.gossip import Gossip
 from vertikal.node.links.link_meter import LinkMeter
@@ -258,7 +259,12 @@ class Service:
     def _show(self, job: str) -> Any:
         record = self.book.named(job)
         summary = self._summary(record)
-        return {**summary, "text": describe(self.home, record, summary["state"])}
+        return {
+            **summary,
+            "text": describe(self.home, record, summary["state"]),
+            "details": job_details(self.home, record, self.book.all()),
+            "run": describe_run(self.runs.run_of(record)),
+        }
 
     def _approve(self, job: str) -> Any:
         return self._summary(self.decisions.approve(job))
@@ -279,7 +285,12 @@ class Service:
         return health_of(self.view)[1]
 
     def _peers(self) -> Any:
-        return describe_peers(self.home.federation, self.links.presence(), self.gossip.beats)
+        return describe_peers(
+            self.home.federation,
+            self.links.presence(),
+            self.gossip.beats,
+            self.home.not_compared(),
+        )
 
     def _list_offers(self, names: list[str], mine: bool = False) -> Any:
         """List what other parties offer to this one, or with ``mine`` what they read of its own."""

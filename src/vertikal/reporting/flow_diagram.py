@@ -35,13 +35,21 @@ _LEGEND: Final = (("masked", "masked: noise on its own"), ("open", "open: receiv
 
 @dataclass(frozen=True)
 class Flow:
-    """``what`` travelled from ``source`` to ``target``, ``size`` bytes of it."""
+    """``what`` travelled from ``source`` to ``target``, ``size`` bytes of it; None if not known."""
 
     source: str
     target: str
     what: str
-    size: float
+    size: float | None
     masked: bool
+
+    @property
+    def weight(self) -> float:
+        return 0.0 if self.size is None else self.size
+
+    @property
+    def size_text(self) -> str:
+        return "" if self.size is None else f"{bytes_text(self.size)}, "
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,15 @@ class _Arrow:
 
     @property
     def total(self) -> str:
-        return bytes_text(sum(flow.size for flow in self.flows))
+        """All bytes in words; the form in their place where they are not known yet."""
+        if any(flow.size is None for flow in self.flows):
+            return self.kind
+        return bytes_text(sum(flow.weight for flow in self.flows))
 
     @property
     def what(self) -> str:
         """Name of the largest flow, and the number of other kinds that travel with it."""
-        by_size = sorted(self.flows, key=lambda flow: -flow.size)
+        by_size = sorted(self.flows, key=lambda flow: -flow.weight)
         names = list(dict.fromkeys(flow.what for flow in by_size))
         more = f" + {len(names) - 1} more" if len(names) > 1 else ""
         return fit(names[0], _SMALL, _WIDEST_LABEL - text_width(more, _SMALL)) + more
@@ -113,7 +124,7 @@ class _Arrow:
         for flow in self.flows:
             way = f" ({flow.source} → {flow.target})" if self.both_ways else ""
             form = "masked" if flow.masked else "open"
-            lines.append(f"{flow.what}{way}: {bytes_text(flow.size)}, {form}")
+            lines.append(f"{flow.what}{way}: {flow.size_text}{form}")
         return "\n".join(lines)
 
     @property
@@ -155,7 +166,8 @@ def flow_diagram(
         labels = _labels(arrows, boxes.values())
         if len(labels) == len(arrows) <= _MOST_LABELS:
             break
-    said = "; ".join(f"{arrow.ends} {arrow.total} {arrow.kind}" for arrow in arrows)
+    told = [dict.fromkeys((arrow.ends, arrow.total, arrow.kind)) for arrow in arrows]
+    said = "; ".join(" ".join(words) for words in told)
     legend_y = head.height + room.imag + 46
     return render_chart(
         "flow_diagram.svg",

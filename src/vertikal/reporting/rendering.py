@@ -57,11 +57,16 @@ def render_page(
     return page.render(values | frame | {"script": Markup(script), "script_digest": digest})
 
 
+def render_template(packages: tuple[str, ...], template: str, **values: Any) -> str:
+    """Fill a template of one of these packages, or of this room, for a page that is served."""
+    return _environment(*packages).get_template(template).render(values)
+
+
 @cache
-def _environment(package: str) -> Environment:
-    """Templates of a package and, behind them, those of this room."""
+def _environment(*packages: str) -> Environment:
+    """Templates of packages and, behind them, those of this room."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _HERE))]),
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((*packages, _HERE))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

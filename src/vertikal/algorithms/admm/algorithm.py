@@ -12,7 +12,7 @@ from vertikal.algorithms.admm import sharing
 from vertikal.algorithms.admm.settings import AdmmSettings
 from vertikal.algorithms.admm.shard import AdmmShard
 from vertikal.algorithms.admm.sharing import CONTRIBUTIONS, PROGRESS, SHARED, TERMS
-from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues
+from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues, Route
 from vertikal.data.tables import Table
 from vertikal.losses.pointwise import LOSSES
 from vertikal.party.party import AGREEMENT, Party
@@ -64,6 +64,17 @@ class Admm(Algorithm[AdmmSettings, AdmmShard]):
     def messages(self, settings: AdmmSettings) -> list[Disclosure]:
         found = [AGREEMENT, TERMS, CONTRIBUTIONS, SHARED]
         return found if settings.privacy else [*found, PROGRESS]
+
+    def routes(self, settings: AdmmSettings) -> list[Route]:
+        everybody, leader = settings.parties, settings.label_parties[:1]
+        ways = {
+            AGREEMENT: (everybody, everybody),
+            TERMS: (leader, everybody),
+            CONTRIBUTIONS: (everybody, leader),
+            SHARED: (leader, everybody),
+            PROGRESS: (everybody, leader),
+        }
+        return [Route(one, *ways[one]) for one in self.messages(settings)]
 
     def prediction_shows(self, settings: AdmmSettings) -> str:
         return (

@@ -18,6 +18,7 @@ from vertikal.algorithms.algorithm import (
     Fit,
     Fitted,
     OpenedValues,
+    Route,
 )
 from vertikal.algorithms.kernel_machine import avfkam, fdskl
 from vertikal.algorithms.kernel_machine.bandwidth import BANDWIDTH, DISTANCES, MEAN
@@ -111,6 +112,41 @@ def _opened(settings: FdsklSettings) -> tuple[OpenedValues, ...]:
     return tuple(opened)
 
 
+def ways_of(settings: FdsklSettings) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Tell senders and receivers of a kind of message, by its name; others may go everywhere."""
+    everybody, labels, leader = settings.parties, settings.label_parties, settings.label_parties[:1]
+    ways = {
+        **dict.fromkeys((DISTANCES.name, MEAN.name), (everybody, leader)),
+        BANDWIDTH.name: (leader, everybody),
+        phases_of(settings).name: (everybody, labels),
+        REQUESTS.name: (labels, everybody),
+        SKETCHES.name: (labels, everybody),
+        **dict.fromkeys(
+            (one.name for one in (PARTIAL, PRODUCTS, COMPARED, COUNTED, STEPS, ROWS)),
+            (labels, labels),
+        ),
+    }
+    if not settings.hides or settings.dealerless:
+        return ways
+    helper, dealer = ((name,) for name in settings.assistants())
+    both = (*labels, *helper)
+    hidden = SEALED if settings.seals else disclosures_of(settings, labels[0], training=True)
+    roles = {
+        "keys": (dealer, both),
+        "shares": (everybody, helper),
+        "correlation": (dealer, helper),
+        "masks": (dealer, helper),
+        "difference": (both, both) if settings.seals else (helper, labels),
+        "questions": (labels, helper),
+        "answers": (helper, labels),
+        "requests": (labels, (*helper, *dealer)),
+        "factors": (labels, helper),
+        "predictions": (helper, labels),
+    }
+    ways |= {one.name: roles.get(key, (both, both)) for key, one in hidden.items()}
+    return ways | {PASSES.name: (both, both)}
+
+
 class KernelMachine(Algorithm[SettingsT, Shard]):
     """Common part of FDSKL and AVFKAM: features, levels of disclosure, shards, cost."""
 
@@ -156,6 +192,11 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         elif settings.solver != "exact" and len(settings.label_parties) > 1:
             found.append(ROWS)
         return found
+
+    def routes(self, settings: SettingsT) -> list[Route]:
+        ways = ways_of(settings)
+        everywhere = (settings.parties, settings.parties)
+        return [Route(one, *ways.get(one.name, everywhere)) for one in self.messages(settings)]
 
     def alone(self, settings: SettingsT, party: str) -> SettingsT:
         return msgspec.structs.replace(

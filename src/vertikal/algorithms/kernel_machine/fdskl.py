@@ -206,7 +206,8 @@ def solve_exactly(
         most = min(most, operator.most_forward // settings.outputs)
 
     def report(solution: Solution) -> None:
-        party.clock.advance(1, f"objective {solution.objective[-1]:.6f}")
+        told = f"objective {solution.objective[-1]:.6f}, gradient {solution.gradient[-1]:.2e}"
+        party.clock.advance(1, told)
 
     return solve(
         operator,

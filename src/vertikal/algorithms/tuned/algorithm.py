@@ -8,8 +8,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.algorithm import Algorithm, Cost, Dealer, Exposure, OpenedValues
-from vertikal.algorithms.kernel_machine.algorithm import FDSKL, LINEAR_DIRECTIONS
+from vertikal.algorithms.algorithm import (
+    Algorithm,
+    Cost,
+    Dealer,
+    Exposure,
+    OpenedValues,
+    Route,
+)
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL, LINEAR_DIRECTIONS, ways_of
 from vertikal.algorithms.kernel_machine.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
@@ -72,6 +79,16 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         if settings.n_components == "auto" and not settings.hides:
             found.append(GROWTH)
         return found
+
+    def routes(self, settings: KernelSettings) -> list[Route]:
+        everybody, leader = settings.parties, settings.label_parties[:1]
+        ways = ways_of(_blocks(settings)[-1]) | {
+            CHOICE.name: (leader, everybody),
+            GROWTH.name: (leader, everybody),
+            SIGNS.name: (leader, settings.label_parties),
+        }
+        everywhere = (everybody, everybody)
+        return [Route(one, *ways.get(one.name, everywhere)) for one in self.messages(settings)]
 
     def alone(self, settings: KernelSettings, party: str) -> KernelSettings:
         return msgspec.structs.replace(

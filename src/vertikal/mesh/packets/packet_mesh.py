@@ -314,9 +314,15 @@ class PacketMesh(Mesh):
 
     def moved(self) -> tuple[int, int]:
         """Count the bytes of frames that came in and that went out so far."""
+        moved = self.moved_by_peer().values()
+        return sum(into for into, _ in moved), sum(out for _, out in moved)
+
+    def moved_by_peer(self) -> dict[str, tuple[int, int]]:
+        """Count the bytes of frames that came from each peer and that went there so far."""
         with self._changed:
-            pairs = self._pairs.values()
-            return sum(pair.into.arrived for pair in pairs), sum(pair.out.handed for pair in pairs)
+            return {
+                name: (pair.into.arrived, pair.out.handed) for name, pair in self._pairs.items()
+            }
 
     def close(self) -> None:
         self._end("closed", "")

@@ -198,17 +198,31 @@ def standing_rule(
 
     ``today`` counts the jobs that were approved by rule in the last 24 hours.
     """
-    job = proposal.job
-    exposure = exposure_of(job)
+    columns = tuple(columns)
     for rule in file.policy.standing:
-        fits = (
-            proposal.submitter in rule.who
-            and job.algorithm in rule.algorithms
-            and exposure.level in rule.disclosures
-            and (rule.columns is None or set(columns) <= set(rule.columns))
-            and exposure.components <= (rule.most_directions or file.policy.most_directions)
-            and today < rule.per_day
-        )
-        if fits:
+        if not rule_objections(file, rule, proposal, columns, today):
             return rule
     return None
+
+
+def rule_objections(
+    file: PartyFile, rule: StandingRule, proposal: Proposal, columns: Iterable[str], today: int
+) -> list[str]:
+    """List what does not fit a standing rule about a job; nothing if the rule approves it."""
+    job, exposure = proposal.job, exposure_of(proposal.job)
+    most = rule.most_directions or file.policy.most_directions
+    found = []
+    if proposal.submitter not in rule.who:
+        found.append(f"it is for {', '.join(rule.who)}, and {proposal.submitter} asks")
+    if job.algorithm not in rule.algorithms:
+        found.append(f"it is for {', '.join(rule.algorithms)}, and this is {job.algorithm}")
+    if exposure.level not in rule.disclosures:
+        found.append(f"it allows level {', '.join(rule.disclosures)}, not {exposure.level}")
+    others = [] if rule.columns is None else sorted(set(columns) - set(rule.columns))
+    if others:
+        found.append(f"it does not name {', '.join(others)}")
+    if exposure.components > most:
+        found.append(f"it allows {most:,} directions, and these are {exposure.components:,}")
+    if today >= rule.per_day:
+        found.append(f"it approves {rule.per_day:,} jobs a day, and {today:,} were approved today")
+    return found

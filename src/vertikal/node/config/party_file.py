@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -159,6 +160,16 @@ class Monitor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str
 
 
+class Console(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address of the console, which `vertikal party start` then serves."""
+
+    listen: str
+    """An address on loopback, or ``unix:`` and the path of a socket for a proxy of the owner's."""
+    origin: str | None = None
+    """The address under which browsers see it behind a proxy, as ``https://console.bank.example``;
+    by default the address on loopback itself."""
+
+
 class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Forms and places of what the service says."""
 
@@ -189,6 +200,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     policy: Policy = Policy()
     http: Http | None = None
     monitor: Monitor | None = None
+    console: Console | None = None
     log: Log = Log()
 
     @classmethod
@@ -278,11 +290,30 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             check_address(self.http.listen, plaintext=True)
         if self.monitor is not None:
             check_address(self.monitor.listen, plaintext=True)
+        if self.console is not None:
+            _check_console(self.console)
         _one_of("log.output", self.log.output, OUTPUTS)
         if self.log.most_bytes < LEAST_LOG or not 1 <= self.log.keep <= MOST_LOGS:
             raise InputError(
                 f"party file: log.most_bytes must be {LEAST_LOG} at least and log.keep 1 to "
                 f"{MOST_LOGS}, got {self.log.most_bytes} and {self.log.keep}"
+            )
+
+
+def _check_console(console: Console) -> None:
+    if console.listen.startswith("unix:"):
+        if console.listen == "unix:" or console.origin is None:
+            raise InputError(
+                "party file: console.listen names a socket, which needs its path, and "
+                "console.origin: the address that browsers see"
+            )
+    else:
+        check_address(console.listen, plaintext=True)
+    if console.origin is not None:
+        parts = urlsplit(console.origin)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/"):
+            raise InputError.of(
+                "party file: console.origin", "as 'https://console.bank.example'", console.origin
             )
 
 

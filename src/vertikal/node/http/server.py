@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from vertikal.errors import InputError
 from vertikal.node.http import connections
+
+UNIX = "unix:"
+"""Beginning of an address that is the path of a socket."""
 
 
 class HttpServer:
@@ -36,23 +40,19 @@ class HttpServer:
             raise InputError(
                 f"{self._setting} needs starlette and uvicorn: pip install 'vertikal[node]'"
             ) from None
-        host, _, port = self._listen.rpartition(":")
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((host.strip("[]"), int(port)))
-            # From here on connections wait in line until the server takes them.
-            listening.listen(64)
+            listening = _listen(self._listen)
         except OSError as error:
-            listening.close()
             raise InputError(
-                f"{self._setting} cannot listen at {self._listen}: {error.strerror}"
+                f"{self._setting} cannot listen at {self._listen}: {error.strerror or error}"
             ) from None
-        self.port = int(listening.getsockname()[1])
+        local = listening.family == socket.AF_UNIX
+        self.port = 0 if local else int(listening.getsockname()[1])
         strangers = connections.Strangers()
         config = uvicorn.Config(
             self._application(strangers.remove),
-            http=connections.protocol(strangers),
+            # Whoever may open a socket in the store is the owner, and no stranger.
+            http="h11" if local else connections.protocol(strangers),
             ws="none",
             log_level="error",
             access_log=False,
@@ -69,3 +69,26 @@ class HttpServer:
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join(5.0)
+
+
+def _listen(address: str) -> socket.socket:
+    """Open a socket at an address, where connections wait in line until a server takes them."""
+    if address.startswith(UNIX):
+        path = address.removeprefix(UNIX)
+        listening = socket.socket(socket.AF_UNIX)
+        name: object = path
+        Path(path).unlink(missing_ok=True)
+    else:
+        host, _, port = address.rpartition(":")
+        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        name = (host.strip("[]"), int(port))
+    try:
+        listening.bind(name)  # type: ignore[arg-type]
+        if address.startswith(UNIX):
+            Path(path).chmod(0o600)
+        listening.listen(64)
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from vertikal.errors import VertikalError
@@ -21,11 +21,20 @@ _REMARKABLE = 2.0
 
 
 def describe_peers(
-    federation: FederationFile, presence: Mapping[str, Presence], beats: Mapping[str, LastBeat]
+    federation: FederationFile,
+    presence: Mapping[str, Presence],
+    beats: Mapping[str, LastBeat],
+    not_compared: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Describe each other party by plain values; ``faults`` names all that does not fit."""
+    """Describe each other party by plain values; ``faults`` names all that does not fit.
+
+    ``seconds`` is the time since it connected, or was lost. The owner has compared its key with the
+    others' owners but for ``not_compared``.
+    """
     return [
-        _describe(federation.member(name), presence[name], beats.get(name)) for name in presence
+        _describe(federation.member(name), presence[name], beats.get(name))
+        | {"compared": name not in not_compared}
+        for name in presence
     ]
 
 
@@ -59,6 +68,7 @@ def _describe(member: Member, presence: Presence, last: LastBeat | None) -> dict
         "fingerprint": member.fingerprint,
         "address": member.listens or "dials",
         "up": presence.up,
+        "seconds": round(time.monotonic() - presence.changed, 1) if presence.changed else None,
         "version": version,
         "clock": clock,
         "faults": [printable(fault) for fault in faults],

@@ -5,6 +5,9 @@ At the label party the page has the measures; at another it has that party's own
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from markupsafe import Markup
 
 from vertikal.metrics.measures import TITLES
@@ -20,6 +23,9 @@ from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import bytes_text, seconds_text
 from vertikal.version import __version__
 
+_RELEVANCE = re.compile(r"(?:^|, )(.+?) (\d+\.\d\d)(?=, |$)")
+"""A column and its number in the fact ``relevance`` of a model."""
+
 
 def model_page(
     manifest: Manifest,
@@ -34,21 +40,34 @@ def model_page(
         title=f"{manifest.name}, version {manifest.version}",
         subtitle=evaluation.first_line if evaluation else f"the shard of {manifest.party}",
         versions={"vertikal": manifest.library, "page": __version__},
-        headline=_headline(manifest, evaluation),
-        rows_line=evaluation.rows_line if evaluation else "",
-        compared=_compared(evaluation) if evaluation else (),
-        measures=_measures(evaluation) if evaluation else [],
-        classes=_class_rows(evaluation) if evaluation else [],
-        figures=_figures(evaluation) if evaluation else [],
-        contributions=_contributions(evaluation) if evaluation else None,
-        folds=_folds(evaluation) if evaluation else None,
-        search_line=search.first_line if search else "",
-        tries=search.rows() if search else [],
-        judged_by=TITLES[search.measure] if search else "",
-        facts=describe(manifest, None),
-        left=[(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)],
-        stages=_stages(record),
+        **model_content(manifest, record, evaluation, search),
     )
+
+
+def model_content(
+    manifest: Manifest,
+    record: TrainingRecord | None,
+    evaluation: Evaluation | None,
+    search: SearchTable | None = None,
+) -> dict[str, Any]:
+    """Gather the numbers, rows and charts that "model_sections.html" shows."""
+    return {
+        "headline": _headline(manifest, evaluation),
+        "rows_line": evaluation.rows_line if evaluation else "",
+        "compared": _compared(evaluation) if evaluation else (),
+        "measures": _measures(evaluation) if evaluation else [],
+        "classes": _class_rows(evaluation) if evaluation else [],
+        "figures": _figures(evaluation) if evaluation else [],
+        "contributions": _contributions(evaluation) if evaluation else None,
+        "relevance": _relevance(manifest),
+        "folds": _folds(evaluation) if evaluation else None,
+        "search_line": search.first_line if search else "",
+        "tries": search.rows() if search else [],
+        "judged_by": TITLES[search.measure] if search else "",
+        "facts": describe(manifest, None),
+        "left": [(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)],
+        "stages": stage_chart(record),
+    }
 
 
 def _headline(manifest: Manifest, evaluation: Evaluation | None) -> dict[str, str]:
@@ -140,7 +159,20 @@ def _contributions(evaluation: Evaluation) -> Markup | None:
     )
 
 
-def _stages(record: TrainingRecord | None) -> Markup | None:
+def _relevance(manifest: Manifest) -> Markup | None:
+    """Draw how much each of the party's own columns matters, as far as the model tells it."""
+    found = _RELEVANCE.findall(str(manifest.facts.get("relevance", "")))
+    if not found:
+        return None
+    return bar_chart(
+        {name: {"": float(value)} for name, value in found},
+        title=f"How much the columns of {manifest.party} matter",
+        value_text=lambda value: f"{value:.2f}",
+    )
+
+
+def stage_chart(record: TrainingRecord | None) -> Markup | None:
+    """Draw the seconds of each stage of training."""
     if record is None or not record.stages:
         return None
     bars = {name: {"": stage.seconds} for name, stage in record.stages.items()}

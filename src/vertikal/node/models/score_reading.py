@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +85,20 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
         else:
             found[key] = value
     return found
+
+
+def titles_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name the columns of such lines; one that was refused has no probabilities."""
+    return list(dict.fromkeys(title for row in rows for title in row)) or ["id"]
+
+
+def scores_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write such lines as the text of a CSV file."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, titles_of(rows))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _plain(values: Array, scored: Array) -> list[float | None]:

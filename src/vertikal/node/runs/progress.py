@@ -13,6 +13,22 @@ from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
 
 
+class Waiting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One wait of one party for another, as it was last heard of."""
+
+    who: str
+    peer: str
+    what: str
+    seconds: float
+
+
+class Moved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes of frames between this party and one other."""
+
+    bytes_in: int
+    bytes_out: int
+
+
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Progress of one party, as a line of the live table shows it."""
 
@@ -28,6 +44,8 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ended: str = ""  # "", "done" or the error
     port: int | None = None  # where this party listens, said once
     result: str = ""  # how good the model is, once that is known
+    waits: tuple[Waiting, ...] = ()  # of all parties
+    traffic: dict[str, Moved] = {}  # by peer
 
     def time_left(self) -> float | None:
         """Seconds to the end of the stage, at the pace so far."""
@@ -80,12 +98,24 @@ class ProgressReporter:
 
     def progress(self, ended: str = "") -> Progress:
         waits, moved = "", (0, 0)
+        told: list[Waiting] = []
+        traffic: dict[str, Moved] = {}
         if isinstance(self._mesh, PacketMesh):
             now, moved = time.monotonic(), self._mesh.moved()
+            traffic = {name: Moved(*one) for name, one in self._mesh.moved_by_peer().items()}
             # Shorter waits belong to work; a table full of them shows nothing.
             longest = [wait for wait in self._mesh.waits() if now - wait.since > self._every]
             if longest and not ended:
                 waits = f"{longest[0].peer} ({longest[0].what}, {now - longest[0].since:.0f} s)"
+            if not ended:
+                me = self._mesh.me
+                told = [Waiting(me, one.peer, one.what, now - one.since) for one in longest]
+                told += [
+                    Waiting(name, one.peer, one.what, one.seconds)
+                    for name, status in self._mesh.status().items()
+                    if status.link == "up"
+                    for one in status.waits
+                ]
         with self._lock:
             return Progress(
                 self._mesh.me,
@@ -98,6 +128,8 @@ class ProgressReporter:
                 waits,
                 ended,
                 result=self.result,
+                waits=tuple(told),
+                traffic=traffic,
             )
 
     def close(self, ended: str) -> None:

@@ -20,6 +20,7 @@ from vertikal.node.links.run_mesh import RunMesh
 from vertikal.node.links.standing_links import StandingLinks
 from vertikal.node.runs.memory import release_memory
 from vertikal.node.runs.progress import Progress, ProgressReporter
+from vertikal.node.runs.run_history import RunHistory
 from vertikal.node.storage.party_home import PartyHome
 
 PATIENCE = 30.0
@@ -40,6 +41,7 @@ class RunThread:
         self.attempt = record.attempt
         self.began = time.monotonic()
         self.progress = Progress(home.me)
+        self.history = RunHistory()
         self._home = home
         self._links = links
         self._ended = ended
@@ -121,10 +123,13 @@ class _Watched(ProgressReporter):
 
     def begin(self, party: str, stage: str, total: int | None) -> None:
         self._run_of.check()
+        self._run_of.history.begin(stage, self._run_of.progress.bytes_out)
         super().begin(party, stage, total)
 
     def advance(self, party: str, stage: str, amount: int, note: str) -> None:
         self._run_of.check()
+        if note:
+            self._run_of.history.note(note)
         super().advance(party, stage, amount, note)
 
 

@@ -136,6 +136,18 @@ def read(path: Path) -> Iterator[Line]:
         raise InputError(f"audit log {path.name!r} cannot be read: {error.strerror}") from None
 
 
+def read_on(path: Path, offset: int) -> tuple[list[Line], int]:
+    """Read the whole lines from a byte on, without checking the chain; also where to go on."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            raw = file.read()
+    except OSError as error:
+        raise InputError(f"audit log {path.name!r} cannot be read: {error.strerror}") from None
+    whole = raw[: raw.rfind(b"\n") + 1]
+    return [_parse(one, path, None) for one in whole.splitlines()], offset + len(whole)
+
+
 def verify(path: Path, anchor: Head | None = None) -> Head:
     """Follow the chain from the first line; LogTampered at the first that does not fit.
 

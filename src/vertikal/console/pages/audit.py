@@ -1,0 +1,60 @@
+"""The audit log: its lines, a search, a check of the chain, and the log to keep."""
+
+from __future__ import annotations
+
+from vertikal.console.page import Answer, Asked
+from vertikal.errors import LogTampered
+from vertikal.node.storage.audit_log import verify
+from vertikal.node.storage.audit_wording import facts_text, found_in
+
+LINES = 100
+"""Lines of one page."""
+
+
+def audit(asked: Asked) -> Answer:
+    return _page(asked, "", False)
+
+
+def verified(asked: Asked) -> Answer:
+    """Follow the chain of the whole log, as `vertikal audit verify` does."""
+    try:
+        head = verify(asked.view.connection.store / "audit.log")
+    except LogTampered as error:
+        return _page(asked, str(error), True)
+    words = f"{head.number:,} lines, each bound to the one before it. Head {head}"
+    return _page(asked, words, False)
+
+
+def export(asked: Asked) -> Answer:
+    """The log as it is stored, for `vertikal audit verify` anywhere."""
+    path = asked.view.connection.store / "audit.log"
+    raw = path.read_bytes() if path.exists() else b""
+    whole = raw[: raw.rfind(b"\n") + 1]
+    return Answer.file(whole, f"audit-{asked.view.name}.jsonl", "application/x-ndjson")
+
+
+def _page(asked: Asked, words: str, tampered: bool) -> Answer:
+    search = asked.query.get("search", "")[:200]
+    lines = asked.view.audit()
+    found = [line for line in reversed(lines) if found_in(line, search)]
+    text = asked.query.get("page", "1")
+    last = max(1, -(-len(found) // LINES))
+    number = min(int(text), last) if text.isascii() and text.isdigit() and len(text) < 7 else 1
+    number = max(1, number)
+    return asked.page(
+        "audit.html",
+        menu="audit",
+        title="Audit",
+        search=search,
+        rows=[
+            (line.number, line.time[:19].replace("T", " "), line.event, facts_text(line.facts))
+            for line in found[(number - 1) * LINES : number * LINES]
+        ],
+        found=len(found),
+        count=len(lines),
+        number=number,
+        last=last,
+        head=f"{lines[-1].number}:{lines[-1].digest}" if lines else "",
+        words=words,
+        tampered=tampered,
+    )

@@ -1,0 +1,208 @@
+"""Jobs: the list, one job to decide about or to follow, and the decisions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from vertikal.console.drawing import (
+    curve_charts,
+    job_flows,
+    learned_by,
+    stage_bars,
+    traffic_chart,
+)
+from vertikal.console.page import Answer, Asked
+from vertikal.console.pages.overview import ASKS, RUNNING, running
+from vertikal.errors import InputError, RequestRefused, VertikalError
+from vertikal.node.models.model_card import what_left
+from vertikal.node.models.model_page import stage_chart
+from vertikal.node.storage.audit_wording import facts_text
+from vertikal.reporting.limit_bar import limit_bar
+from vertikal.reporting.units import bytes_text, seconds_text
+
+VERDICTS = ("approve", "reject", "cancel")
+MOST_REASON = 500
+_LOG_LINES = 200
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def job_list(asked: Asked) -> Answer:
+    jobs = asked.view.jobs()
+    return asked.page(
+        "jobs.html", menu="jobs", title="Jobs", jobs=[{**one, "look": _look(one)} for one in jobs]
+    )
+
+
+def job_page(asked: Asked) -> Answer:
+    one = _job(asked)
+    return asked.page(
+        "job.html",
+        menu="jobs",
+        title=one["job"],
+        live="" if _is_over(one) else f"/live/jobs/{one['digest']}",
+        **content(asked, one),
+    )
+
+
+def regions(asked: Asked) -> dict[str, str]:
+    """The parts of the page that change by themselves, by their ids."""
+    one = _job(asked)
+    return {
+        "state": asked.fill("job_state.html", job=one, look=_look(one)),
+        "run": asked.fill("job_run.html", **run_content(asked, one)),
+        "log": asked.fill("job_log.html", log=_log(asked, one["digest"])),
+        "decisions": asked.fill("job_decisions.html", details=one["details"]),
+    }
+
+
+def content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
+    """Gather all that the page of a job shows."""
+    details = one["details"]
+    return {
+        **run_content(asked, one),
+        "look": _look(one),
+        "log": _log(asked, one["digest"]),
+        "details": details,
+        "flows": job_flows(details),
+        "learned": learned_by(details),
+        "account": [_step(step) for step in details["account"]],
+        "costs": _costs(asked.view.name, details["estimate"]),
+        "text": one["text"],
+        "can_cancel": one["open"] and not one["done"] and one["state"] != ASKS,
+    }
+
+
+def run_content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
+    """Gather what the page shows of the run: as it goes, or what is left of it afterwards."""
+    run = one["run"]
+    manifest = asked.view.model_of_job(one["digest"]) if one["done"] else None
+    left: list[tuple[Any, ...]] = []
+    stored = None
+    if manifest is not None:
+        record = asked.view.connection.models.details(manifest.name, manifest.version).record
+        left = [(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)]
+        stored = stage_chart(record)
+    return {
+        "job": one,
+        "run": run,
+        "progress": running(one) if one["state"].startswith(RUNNING) else None,
+        "curves": curve_charts(run["curves"]) if run else [],
+        "traffic": traffic_chart(run["traffic"]) if run else None,
+        "stages": stage_bars(run["stages"]) if run else stored,
+        "waits": [{**wait, "time": seconds_text(wait["seconds"])} for wait in run["waits"]]
+        if run
+        else [],
+        "model": manifest,
+        "left": left,
+    }
+
+
+def confirm(asked: Asked) -> Answer:
+    """Show what is about to be decided, with the digest that will be signed."""
+    verdict = asked.path["verdict"]
+    if verdict not in VERDICTS:
+        raise RequestRefused(404, "there is no such page")
+    one = _job(asked)
+    _must_decide(asked)
+    titles = {"approve": "Approve", "reject": "Reject", "cancel": "Cancel"}
+    return asked.page(
+        "confirm.html",
+        menu="jobs",
+        title=f"{titles[verdict]} {one['job']}?",
+        job=one,
+        verdict=verdict,
+        details=one["details"],
+        reason=asked.query.get("reason", ""),
+        most_reason=MOST_REASON,
+    )
+
+
+def decide(asked: Asked) -> Answer:
+    """Do what the owner has confirmed: the service signs, as for `vertikal job approve`."""
+    verdict, digest = asked.path["verdict"], asked.path["digest"]
+    if verdict not in VERDICTS:
+        raise RequestRefused(404, "there is no such page")
+    _must_decide(asked)
+    if asked.form.get("digest", "") != digest or not _DIGEST.fullmatch(digest):
+        raise RequestRefused(400, "the digest on the form is not that of this job; nothing is done")
+    reason = " ".join(asked.form.get("reason", "").split())
+    if len(reason) > MOST_REASON:
+        raise RequestRefused(400, f"a reason has at most {MOST_REASON} characters")
+    words = {} if verdict == "approve" else {"words": reason}
+    asked.view.change(verdict, job=digest, **words)
+    return Answer.to(f"/jobs/{digest}")
+
+
+def _must_decide(asked: Asked) -> None:
+    if not asked.session.may_decide:
+        raise RequestRefused(
+            403, "this link is for looking only; `vertikal console` prints one for deciding"
+        )
+
+
+def _job(asked: Asked) -> dict[str, Any]:
+    digest = asked.path["digest"]
+    if not _DIGEST.fullmatch(digest):
+        raise RequestRefused(404, "there is no such job")
+    try:
+        return asked.view.job(digest)
+    except InputError as error:
+        if "there is no job" in str(error):
+            raise RequestRefused(404, "there is no such job") from None
+        raise
+
+
+def _is_over(one: dict[str, Any]) -> bool:
+    return one["done"] or not one["open"]
+
+
+def _look(one: dict[str, Any]) -> str:
+    """Name the look of a job's state: one of those that the stylesheet has."""
+    if one["state"] == ASKS:
+        return "asks"
+    if one["state"].startswith(RUNNING):
+        return "runs"
+    if one["done"]:
+        return "done"
+    return "waits" if one["open"] else "ended"
+
+
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    bar = None
+    if step["bounded"] and step["adds"]:
+        bar = limit_bar(
+            step["before"],
+            step["limit"],
+            added=step["adds"],
+            unit="bits about a row",
+            title=f"{step['receiver']}, table {step['table']}",
+        )
+    return {**step, "bar": bar}
+
+
+def _costs(me: str, estimate: dict[str, Any]) -> dict[str, str]:
+    return {
+        "rows at most": f"{estimate['rows']:,}",
+        "you send about": bytes_text(estimate["bytes_sent"].get(me, 0)),
+        "you hold": bytes_text(estimate["memory"]),
+        "rounds": f"{estimate['rounds']:,}",
+        "at 100 Mb/s": f"{max(1, round(estimate['seconds'] / 60)):,} min",
+    }
+
+
+def _log(asked: Asked, digest: str) -> list[tuple[str, str, str]]:
+    """List the lines of the audit log about a job, the last ones."""
+    try:
+        lines = [line for line in asked.view.audit() if line.facts.get("digest") == digest]
+    except VertikalError:
+        return []
+    hidden = ("job", "digest", "name", "submitter")
+    return [
+        (
+            line.time[:19].replace("T", " "),
+            line.event,
+            facts_text({key: one for key, one in line.facts.items() if key not in hidden}),
+        )
+        for line in lines[-_LOG_LINES:]
+    ]
