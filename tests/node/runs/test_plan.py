@@ -88,12 +88,32 @@ def test_probes_grow_until_one_takes_long_enough_or_has_all_rows(monkeypatch):
     monkeypatch.setattr(module, "probe", probe)
     monkeypatch.setattr(module, "ENOUGH", 2.0)
     found = plan(job(), 30_000, {})
-    assert probed == [40, 60, 180, 540, 1620, 4860, 1620, 4860]
+    # 1,620 rows are one block, so that a line from there would be too steep. 14 s are not repeated.
+    assert probed == [40, 60, 180, 540, 1620, 4860, 14_580, 4860]
     assert found.stages["align"] == pytest.approx(30.0)
     assert found.parties["bank"].bytes_sent == 30_000
     probed.clear()
     plan(job(), 1000, {})
     assert probed == [40, 60, 180, 540, 180, 540]
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "seconds", "rows", "expected"),
+    [
+        (900, 2700, 5.0, 30_000, 8100),  # slow, but the small one is a single block
+        (900, 2700, 5.0, 8000, 8000),  # never more than all rows
+        (900, 2700, 5.0, 2700, None),
+        (2700, 8100, 5.0, 30_000, None),
+        (2700, 8100, 0.5, 30_000, 24_300),
+        (8100, 24_300, 0.5, 30_000, None),
+        (300, 900, 5.0, 2048, None),  # all rows are one block
+        (300, 900, 0.5, 2048, None),
+    ],
+)
+def test_both_probes_have_several_blocks_if_the_run_has(small, large, seconds, rows, expected):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ENOUGH", 1.5)
+        assert module.larger_probe(small, large, seconds, rows) == expected
 
 
 def test_free_cores_are_some_of_those_that_there_are():

@@ -3,7 +3,8 @@
 The probe goes through the stages of a run, all parties in this process: alignment, then all that a
 run does with its rows, search and evaluation included. It is done on two numbers of rows, and the
 line through both is drawn to all rows. Larger probes follow as long as they are quick, so that the
-line is not drawn far.
+line is not drawn far, and until both have several blocks of rows: from the second block on every
+product starts threads, a constant that a line from a single block would take for a slope.
 
 Bytes and frames are counted exactly. Seconds are those of this machine, as busy as it is now, doing
 the work of all parties: where each has a machine of its own, a job with much work takes less. Links
@@ -39,6 +40,7 @@ from vertikal.node.runs.party_run import PartyRun, run_party
 from vertikal.node.runs.progress import ProgressReporter
 from vertikal.node.runs.workplaces import UsedTable, Workplace
 from vertikal.party.party import Party
+from vertikal.ring.products import HEIGHT
 from vertikal.secure.keys.prg import fresh_key
 from vertikal.version import __version__
 
@@ -46,6 +48,8 @@ WARM = 50
 """Rows of a run before the probes, in which libraries are loaded and loops compiled."""
 ENOUGH = 1.5
 """Seconds of a probe after which no larger one follows."""
+LONG = 3.0
+"""Seconds of a probe that is not repeated: a moment of other work hardly shows in it."""
 STEP = 3
 """Rows of a probe, in rows of the one before."""
 SPEEDS = {"10 Mb/s": 10e6 / 8, "100 Mb/s": 100e6 / 8, "1 Gb/s": 1e9 / 8}
@@ -161,10 +165,24 @@ def _probes(job: Job, rows: int) -> tuple[Probe, Probe]:
         probe(job, WARM)
         fewer, more = algorithm_named(job.algorithm).probe_rows
         small, large = probe(job, fewer), probe(job, more)
-        while large.seconds < ENOUGH and large.rows * STEP <= rows:
-            small, large = large, probe(job, large.rows * STEP)
+        while next_rows := larger_probe(small.rows, large.rows, large.seconds, rows):
+            small, large = large, probe(job, next_rows)
         # Whatever else the machine does only adds: of two measurements the smaller is nearer.
-        return small.faster(probe(job, small.rows)), large.faster(probe(job, large.rows))
+        small = small.faster(probe(job, small.rows))
+        return small, large if large.seconds > LONG else large.faster(probe(job, large.rows))
+
+
+def larger_probe(small: int, large: int, seconds: float, rows: int) -> int | None:
+    """Return the rows of the next probe after two of so many, or None if they will do.
+
+    ``seconds`` are those of the large one. For 30,000 rows, after 900 and 2,700: 8,100, since 900
+    rows are a single block. After 2,700 and 8,100: 24,300 if 8,100 were quick, else None.
+    """
+    if large >= rows:
+        return None
+    if small <= HEIGHT < rows:
+        return min(large * STEP, rows)
+    return large * STEP if seconds < ENOUGH and large * STEP <= rows else None
 
 
 class _Place(Workplace):
