@@ -9,6 +9,7 @@ import pytest
 from vertikal.data.row_split import (
     cut_groups,
     cut_rows,
+    cut_times,
     hold_out,
     hold_out_groups,
     hold_out_last,
@@ -119,3 +120,14 @@ def test_groups_are_cut_whole_into_parts_of_about_one_size():
     assert sorted(np.bincount(parts)) == [30, 30, 30]
     with pytest.raises(InputError, match="folds must be at most 2"):
         cut_groups(np.array([1, 1, 2]), 3, draw())
+
+
+def test_folds_by_time_follow_one_another():
+    times = np.array([3, 1, 2, 2, 5, 4, 4, 1, 0, 0, 6, 7])
+    found = cut_times(times, 3)
+    assert set(found.tolist()) == {0, 1, 2, 3}
+    for part in range(3):
+        assert times[found == part].max() < times[found == part + 1].min()
+    assert np.ptp(np.bincount(found)) <= 2
+    with pytest.raises(InputError, match="folds must be at most 1, by the times that there are"):
+        cut_times(np.array([1, 1, 2, 2]), 2)

@@ -130,11 +130,17 @@ class Fit:
 
     settings: Any
     trained: npt.NDArray[np.bool_]  # (rows,)
+    held_out: npt.NDArray[np.bool_] | None = None  # (rows,), those it predicts; None: all others
+
+    @property
+    def predicted(self) -> npt.NDArray[np.bool_]:
+        """The rows that this fit predicts, (rows,)."""
+        return ~self.trained if self.held_out is None else self.held_out
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Shard of one fit, and at the leader f (rows, outputs) of the rows it was not trained on."""
+    """Shard of one fit, and at the leader f (rows, outputs) of the rows that it predicts."""
 
     shard: Any
     held_out: npt.NDArray[np.float64] | None = None

@@ -81,6 +81,23 @@ def cut_groups(groups: Array, parts: int, generator: np.random.Generator) -> Arr
     return _every_part(found[places.reshape(-1)], parts)
 
 
+def cut_times(times: Array, folds: int) -> Array:
+    """Cut rows by time into ``folds`` stretches after a first one, all of about the same size.
+
+    Returns (rows,), 0 for the first stretch; rows of one time stay together.
+
+    >>> cut_times(np.array([5, 1, 1, 3, 4, 9]), 2)
+    array([2, 0, 0, 1, 1, 2])
+    """
+    _, places, sizes = np.unique(times, return_inverse=True, return_counts=True)
+    middles = sizes.cumsum() - sizes / 2
+    found = (middles * (folds + 1) / len(times)).astype(np.int64)
+    there = len(np.unique(found))
+    if there <= folds:
+        raise InputError.of("folds", f"at most {there - 1}, by the times that there are", folds)
+    return np.asarray(found[places.reshape(-1)])
+
+
 def _every_part(found: Array, parts: int) -> Array:
     """Refuse a cut that leaves a part empty."""
     there = len(np.unique(found))

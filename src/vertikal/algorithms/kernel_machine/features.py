@@ -105,10 +105,10 @@ def _fit(
     fit: Fit,
     learner: Callable[[Any], Learn],
 ) -> Fitted:
-    """Learn on the rows of one fit; predict the others at the leader."""
-    rows, others = np.flatnonzero(fit.trained), np.flatnonzero(~fit.trained)
+    """Learn on the rows of one fit; predict those that it holds out at the leader."""
+    rows, others = np.flatnonzero(fit.trained), np.flatnonzero(fit.predicted)
     part, known = operator, labels
-    if len(others):
+    if len(rows) < operator.rows:
         part = operator.restricted(rows)
         known = labels.some(rows)
     shard = learner(fit.settings)(shard, part, known)

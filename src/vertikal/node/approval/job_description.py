@@ -169,7 +169,8 @@ def _evaluation(job: Job) -> list[str]:
     if wanted.folds is not None:
         return [
             f"{HELD_OUT.what}: {wanted.way}; {HELD_OUT.learns}",
-            f"evaluation: each row is predicted by a fit that was not trained on it. "
+            f"evaluation: each row is predicted by a fit that was not trained on it"
+            f"{'' if wanted.time is None else ', the first rows by none'}. "
             f"{algorithm.prediction_shows(settings)}",
         ]
     told = f", {times * bits:,} bits about a row held out" if bits else ""

@@ -19,7 +19,8 @@ HELD_OUT = Disclosure(
     "held-out rows",
     "which of the common rows are held out of training or of a fit, chosen by the label party",
     "each party learns which of its rows these are: at random nothing else, by a time column which "
-    "rows are the last, by a group column which rows belong to some of the groups",
+    "rows are the last or which come before others, by a group column which rows belong to some of "
+    "the groups",
     masked=False,
 )
 TO_PREDICT = Disclosure(
@@ -36,9 +37,10 @@ class EvaluationPlan(Parameters, frozen=True):
     They are drawn at random, by whole groups of a ``group`` column, or are the last by a ``time``
     column; both are columns of the first label party, which chooses the rows. With ``folds`` the
     rows are cut into as many parts, each of them is held out of a fit of its own, and the model is
-    trained on all rows. ``contributions`` predicts held-out rows once more for each party, with its
-    rows shuffled. ``columns`` lets each party compute for itself how much its own columns matter.
-    ``linear`` fits a linear model of all columns too, to compare with; by default
+    trained on all rows; by a ``time`` column each part is predicted by a fit on the rows before it,
+    and the first rows of all by none. ``contributions`` predicts held-out rows once more for each
+    party, with its rows shuffled. ``columns`` lets each party compute for itself how much its own
+    columns matter. ``linear`` fits a linear model of all columns too, to compare with; by default
     where features are open.
     """
 
@@ -66,10 +68,6 @@ class EvaluationPlan(Parameters, frozen=True):
             return
         if self.holdout != HOLDOUT:
             raise InputError.of("evaluation", "with a holdout or with folds, not with both", "both")
-        if self.time is not None:
-            raise InputError.of(
-                "time", "left out with folds: earlier rows would be judged by later ones", self.time
-            )
         for name in ("contributions", "columns"):
             if getattr(self, name):
                 raise InputError.of(name, "false with folds; use a holdout", True)
@@ -85,4 +83,6 @@ class EvaluationPlan(Parameters, frozen=True):
         folds = "" if self.folds is None else f"{self.folds} folds, "
         if self.group is not None:
             return f"{folds}whole groups of {self.group}, at random"
-        return f"{folds}at random" if self.time is None else f"the last by {self.time}"
+        if self.time is None:
+            return f"{folds}at random"
+        return f"{folds}each later by {self.time}" if folds else f"the last by {self.time}"

@@ -55,8 +55,10 @@ def batches_of(job: Job) -> list[FitBatch]:
             found.append(FitBatch(words, planned.tries, algorithm, smaller, share))
     plan = job.evaluation
     folds = plan.folds if plan is not None else None
-    if folds is not None:
+    if plan is not None and folds is not None:
         words, share = "folds, each without its part of the rows", 1 - 1 / folds
+        if plan.time is not None:
+            words, share = "folds, each on the rows before its part", folds / (folds + 1)
         found.append(FitBatch(words, folds, algorithm, settings, share, of_the_model=True))
     straight = [one for each in settings if (one := linear_of(job, each)) is not None]
     if straight:

@@ -314,6 +314,12 @@ def _part(run: PartyRun, rows: Array) -> RunRows:
                 f"{place.me} takes part in fits that differ by {place.least_difference} rows at "
                 f"least (least_difference), and a fold has {fewest}; ask for fewer folds"
             )
+        before = int((parts.numbers == TRAINED).sum()) if parts.by_time else place.least_rows
+        if before < place.least_rows:
+            raise PeerVisibleError(
+                f"{place.me} takes part with {place.least_rows} common rows at least, and the "
+                f"first fold by time is trained on {before}; ask for fewer folds"
+            )
         place.note("folds", f"{parts.folds}, of {fewest} of {len(rows)} common rows or more")
     return RunRows(
         rows[~held], rows[held] if held.any() else None, parts.numbers[~held], parts.digest
@@ -527,11 +533,17 @@ def _search(run: PartyRun, columns: Columns) -> tuple[int, SearchTable | None]:
 
 
 def _folds(job: Job, columns: Columns, settings: Any) -> list[Fit]:
-    """List the fits of all folds, each without the rows of one; none without folds."""
-    folds = job.evaluation.folds if job.evaluation is not None else None
-    if columns.parts is None or folds is None:
+    """List the fits of all folds, each without the rows of one; none without folds.
+
+    By time a fit has the rows before its fold only.
+    """
+    plan, parts = job.evaluation, columns.parts
+    if plan is None or plan.folds is None or parts is None:
         return []
-    return [Fit(settings, columns.parts != fold) for fold in range(1, folds + 1)]
+    folds = range(1, plan.folds + 1)
+    if plan.time is not None:
+        return [Fit(settings, parts < fold, parts == fold) for fold in folds]
+    return [Fit(settings, parts != fold) for fold in folds]
 
 
 def _train(

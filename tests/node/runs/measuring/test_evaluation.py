@@ -270,7 +270,6 @@ def test_rows_of_one_group_are_on_one_side(tmp_path):
         ("[evaluation]\nholdout = 1.5", OPEN, "holdout must be a share between 0 and 1"),
         ("[evaluation]\nfolds = 1", OPEN, "folds must be a number from 2 to 20"),
         ("[evaluation]\nfolds = 5\nholdout = 0.3", OPEN, "not with both"),
-        ('[evaluation]\nfolds = 5\ntime = "month"', OPEN, "time must be left out with folds"),
         ("[evaluation]\nfolds = 5\ncontributions = true", OPEN, "false with folds"),
         ("[evaluation]\nfolds = 5\ncolumns = true", OPEN, "columns must be false with folds"),
         ("[evaluation]\ncolumns = true", OPEN + 'disclosure = "values"', "open Fourier features"),

@@ -20,7 +20,7 @@ from tests.node.services import trio
 from tests.node.test_algorithms import SEALED
 from tests.organisations import NAMES, WITH_NOTARY
 from vertikal.demo.credit import credit_population
-from vertikal.errors import AgreementError
+from vertikal.errors import AgreementError, PeerVisibleError
 from vertikal.node.config.job_file import Job
 from vertikal.node.models.store import ModelStore
 from vertikal.node.runs import leader
@@ -84,6 +84,52 @@ def test_each_row_is_judged_by_a_model_that_never_saw_its_fold(tmp_path):
     twin = run(tmp_path, "plain", "", UNSCALED)
     assert found.manifest.digest == twin.manifest.digest
     assert "fold by fold" in found.evaluation.rows_line
+
+
+BY_TIME = '[evaluation]\nfolds = 2\nlinear = false\ntime = "month"\n'
+
+
+def test_by_time_each_fold_is_judged_by_a_model_of_the_rows_before_it(tmp_path):
+    """The twins: a job on the rows before each fold, which predicts the fold's."""
+    people = write_people(tmp_path)
+    found = run(tmp_path, "whole", BY_TIME, UNSCALED)
+    folds = folds_of(tmp_path, BY_TIME)
+    months = np.genfromtxt(tmp_path / "lender.csv", delimiter=",", names=True)["month"]
+    assert set(folds.tolist()) == {0, 1, 2}
+    assert all(months[folds == k].max() < months[folds == k + 1].min() for k in (0, 1))
+    each = []
+    for fold in (1, 2):
+        for name in NAMES:
+            cut(tmp_path, name, folds < fold, "-rest")
+            cut(tmp_path, name, folds == fold, f"-fold{fold}")
+        tested = {name: f'test = "{name}-fold{fold}.csv"' for name in NAMES}
+        tested["lender"] += f"\ncolumns = {list(people.columns['lender'])}"
+        run(tmp_path, f"twin{fold}", "", UNSCALED, part="-rest", **tested)
+        with (tmp_path / "out" / "predictions.csv").open() as file:
+            values = [float(line["value"]) for line in csv.DictReader(file)]
+        each.append(roc_auc_score(people.y[folds == fold], values))
+    assert found.evaluation.folds == pytest.approx(each, abs=1e-3)
+    judged = int((folds > 0).sum())
+    assert found.evaluation.together.rows == found.evaluation.alone.rows == judged
+    assert found.evaluation.trained == int((folds == 0).sum())
+    assert "2 folds, each later by month" in found.evaluation.rows_line
+
+
+def test_by_time_the_first_fit_has_as_many_rows_as_a_party_wants(tmp_path, monkeypatch):
+    write_people(tmp_path)
+    before = int((folds_of(tmp_path, BY_TIME) == 0).sum())
+    monkeypatch.setattr(FolderWorkplace, "least_rows", before + 1)
+    with pytest.raises(PeerVisibleError, match=f"the first fold by time is trained on {before}"):
+        run(tmp_path, "few", BY_TIME)
+    monkeypatch.setattr(FolderWorkplace, "least_rows", before)
+    run(tmp_path, "enough", BY_TIME)
+
+
+def test_by_time_at_a_hidden_level_only_the_next_fold_is_predicted(tmp_path):
+    write_people(tmp_path)
+    found = run(tmp_path, "hidden", BY_TIME, OPEN + 'disclosure = "values"').evaluation
+    assert found.together.rows == int((folds_of(tmp_path, BY_TIME) > 0).sum())
+    assert len(found.folds) == 2
 
 
 def test_with_open_features_folds_need_no_message_about_a_row(tmp_path):

@@ -3,7 +3,8 @@
 Held-out rows are predicted as rows of strangers are, and the leader measures: the model, the same
 learner on its own columns alone, a linear model of all columns, and, if the job says so, the model
 when the held-out rows of one party are shuffled by a permutation that all know. With folds every
-row is held out of one fit, and the predictions of all fits are measured together.
+row (by time, all but the first ones) is held out of one fit, and the predictions of all fits are
+measured together.
 
 Where predictions are opened to so many bits, every party counts those it takes part in, on disk and
 before it does, and stops at `TRIES` of each. The leader keeps what it got, so that a run that is
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -78,7 +79,8 @@ def evaluate(
     job, settings = place.job, model.settings
     f = _predict_all(place, steps, model, held_out.table)
     rows = FitRows(model.table, model.labels, held_out.table)
-    straight = _linear(place, steps, settings, rows, [np.ones(model.table.rows, bool)])
+    whole = Fit(settings, np.ones(model.table.rows, bool))
+    straight = _linear(place, steps, settings, rows, [whole])
     labels = model.labels
     if f is None or labels is None or held_out.labels is None or job.evaluation is None:
         return None
@@ -120,10 +122,10 @@ def evaluate_folds(
     """
     job, settings, labels = place.job, model.settings, model.labels
     algorithm, rows = algorithm_named(job.algorithm), FitRows(model.table, model.labels)
-    straight = _linear(place, steps, settings, rows, [fit.trained for fit in fits])
+    straight = _linear(place, steps, settings, rows, fits)
     if judged is None or labels is None or job.evaluation is None:
         return None
-    targets = [labels.targets[~fit.trained] for fit in fits]
+    targets = [labels.targets[fit.predicted] for fit in fits]
     together = _measured_parts((algorithm, judged), model.classes, targets)
     if together is None:
         return None
@@ -165,15 +167,15 @@ def own_columns(
 
 
 def _linear(
-    place: Workplace, steps: Steps, settings: Any, rows: FitRows, trained: Sequence[Array]
+    place: Workplace, steps: Steps, settings: Any, rows: FitRows, fits: Sequence[Fit]
 ) -> tuple[Algorithm[Any, Any], Sequence[Judged]] | None:
-    """Fit a linear model of all columns on these rows, if the job compares with one."""
+    """Fit a linear model of all columns on the rows of these fits, if the job compares with one."""
     found = linear_of(place.job, settings)
     if found is None:
         return None
     algorithm, straight = found
-    fits = [Fit(straight, one) for one in trained]
-    judged = judge_fits(place, steps, "linear", algorithm, fits, rows)
+    others = [replace(fit, settings=straight) for fit in fits]
+    judged = judge_fits(place, steps, "linear", algorithm, others, rows)
     return None if judged is None else (algorithm, judged)
 
 

@@ -67,7 +67,7 @@ class Judged:
 class FitRows:
     """Rows of several fits: a table, its labels at a label party, and other rows to predict.
 
-    Without ``others`` each fit predicts the rows of the table that it was not trained on.
+    Without ``others`` each fit predicts the rows of the table that it holds out.
     """
 
     table: Table
@@ -85,7 +85,7 @@ class FitRows:
         """Cut out the rows that a fit predicts."""
         if self.others is not None:
             return self.others
-        return some_rows(self.table, np.flatnonzero(~fit.trained))
+        return some_rows(self.table, np.flatnonzero(fit.predicted))
 
 
 def some_rows(table: Table, rows: Array) -> Table:
@@ -218,7 +218,8 @@ class _Memory:
         """Compute the digest of a fit's settings and rows."""
         fit = self._fits[number]
         content = msgspec.json.encode(fit.settings, order="sorted")
-        return hashlib.sha256(content + fit.trained.tobytes()).digest()
+        masks = fit.trained.tobytes() + fit.predicted.tobytes()
+        return hashlib.sha256(content + masks).digest()
 
     def read(self, number: int) -> Judged | None:
         raw = None if self._kept is None else self._kept.read(f"judged-{self._name}-{number}")

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.data.labels import read_labels
-from vertikal.data.row_split import cut_groups, cut_rows, hold_out, read_groups
+from vertikal.data.row_split import (
+    cut_groups,
+    cut_rows,
+    cut_times,
+    hold_out,
+    read_groups,
+    read_times,
+)
 from vertikal.errors import AgreementError, InputError, PeerVisibleError
 from vertikal.node.config.evaluation_plan import HELD_OUT, EvaluationPlan
 from vertikal.node.runs.checkpoint_folder import SPLIT, CheckpointFolder
@@ -25,7 +32,7 @@ from vertikal.secure.keys.prg import derive_key
 Array = npt.NDArray[Any]
 
 TRAINED, HELD, JUDGING = 0, 1, 2
-"""Numbers of parts without folds; the folds are numbered from 1 on."""
+"""Numbers of parts without folds; the folds are numbered from 1 on. By time, 0 is before them."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class RowParts:
     numbers: Array  # (rows,) uint8
     digest: str
     folds: int | None = None
+    by_time: bool = False
 
     @property
     def held(self) -> Array:
@@ -76,8 +84,13 @@ def _drawn(place: Workplace, table: UsedTable, rows: Array, share: float, purpos
 
 
 def _folds(place: Workplace, table: UsedTable, plan: EvaluationPlan, rows: Array) -> Array:
-    """Number the fold of each row from 1 on; classes are spread evenly, groups stay together."""
+    """Number the fold of each row from 1 on; classes are spread evenly, groups stay together.
+
+    By time the folds follow one another, and the first rows of all are of none: 0.
+    """
     folds, generator = plan.folds or 1, _generator(place, "folds")
+    if plan.time is not None:
+        return cut_times(read_times(table.source, plan.time, rows), folds).astype(np.uint8)
     if plan.group is not None:
         found = cut_groups(read_groups(table.source, plan.group, rows), folds, generator)
         return (1 + found).astype(np.uint8)
@@ -101,7 +114,8 @@ def agree_on_parts(party: Party, place: Workplace, rows: Array) -> RowParts:
     many rows each part has, and gets as many.
     """
     job = place.job
-    folds = job.evaluation.folds if job.evaluation is not None else None
+    plan = job.evaluation
+    folds = plan.folds if plan is not None else None
     if party.leads:
         numbers = choose_parts(place, rows)
         agreed = _digest(numbers)
@@ -113,7 +127,7 @@ def agree_on_parts(party: Party, place: Workplace, rows: Array) -> RowParts:
         numbers, agreed = _told(party, len(rows), bare=place.table is None)
     _check(party, place, numbers)
     _keep(place.checkpoints, numbers)
-    return RowParts(numbers, agreed, folds)
+    return RowParts(numbers, agreed, folds, plan is not None and plan.time is not None)
 
 
 def _digest(numbers: Array) -> str:
@@ -143,7 +157,8 @@ def _check(party: Party, place: Workplace, numbers: Array) -> None:
     plan = place.job.evaluation
     wanted = {TRAINED}
     if plan is not None:
-        wanted = {TRAINED, HELD} if plan.folds is None else set(range(1, plan.folds + 1))
+        first = TRAINED if plan.time is not None else TRAINED + 1
+        wanted = {TRAINED, HELD} if plan.folds is None else set(range(first, plan.folds + 1))
     if place.job.search is not None:
         wanted.add(JUDGING)
     if set(numbers.tolist()) != wanted:
