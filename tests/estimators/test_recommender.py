@@ -8,7 +8,6 @@ from sklearn.metrics import roc_auc_score
 from vertikal import CFKOMDRecommender, FedCFKRecommender
 from vertikal.errors import InputError
 from vertikal.estimators import recommender
-from vertikal.estimators.recommender import may_be_subtracted
 
 generator = np.random.default_rng(1)
 TASTES = (np.arange(40)[:, None] % 3 == np.arange(30)[None, :] % 3) * 0.5 + 0.04
@@ -107,20 +106,6 @@ def test_a_user_without_ratings_is_recommended_what_others_rated_most(model):
     best = model.fit(ratings).recommend(5, 4)
     counts = ratings.sum(axis=0)
     assert best.tolist() == np.argsort(-counts, kind="stable")[:4].tolist()
-
-
-@pytest.mark.parametrize(
-    ("sets", "users", "bad"),
-    [
-        (["abc"], 3, False),
-        (["abc", "abc"], 3, False),
-        (["abc", "abd"], 400, True),
-        (["abcdefgh", "ijklmnop"], 400, False),
-        (["abcdefgh", "ijklmnop"], 7, True),
-    ],
-)
-def test_rounds_that_can_be_subtracted(sets, users, bad):
-    assert may_be_subtracted([frozenset(one) for one in sets], users) is bad
 
 
 def test_rounds_that_tell_single_ratings_draw_a_warning(monkeypatch):

@@ -28,14 +28,12 @@ from vertikal.algorithms.gram.client_gram import secure_gram
 from vertikal.errors import InputError
 from vertikal.parameters import Count, Parameters, build, read
 from vertikal.secure.keys.prg import derive_key, uniform_reals
+from vertikal.secure.secagg.differences import may_be_subtracted
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
 
 Array = npt.NDArray[Any]
-
-FEWEST_BETWEEN = 16
-"""Users that two rounds must differ by, or be the same."""
 
 
 def _ratings(X: Any, users: int) -> Array:
@@ -227,16 +225,6 @@ class FedCFKRecommender(CFKOMDRecommender):
         else:
             sent += ask_until_complete(device, cover(), serve, draw)
         return device.scores(self.means_, self.alpha, self.tol)
-
-
-def may_be_subtracted(sets: list[frozenset[str]], users: int) -> bool:
-    """True if sums over these sets of users say something about few of them.
-
-    Either by the difference of two rounds, or by so many rounds that single users follow from them.
-    """
-    different = set(sets)
-    near = any(0 < len(a ^ b) < FEWEST_BETWEEN for a in different for b in different)
-    return near or len(different) > max(1, users // 4)
 
 
 def _best(values: Array, rated: Array, n: int) -> Array:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import binom
 
 from vertikal.errors import InputError
 
@@ -50,6 +49,8 @@ def dot_product_polynomial(gram: Array, coefficients: Sequence[float]) -> Array:
 
 def conjunctive(gram: Array, degree: int) -> Array:
     """Of binary rows: conjunctions of ``degree`` variables true in both, C(⟨x, z⟩, d)."""
+    from scipy.special import binom  # a device that recommends needs no SciPy
+
     return np.asarray(binom(check_counts("conjunctive", gram), degree))
 
 
@@ -59,6 +60,8 @@ def disjunctive(gram: Array, left: Array, right: Array, variables: int, degree: 
     All, less those false in x, less those false in z, plus those false in both, which were taken
     off twice: C(n, d) − C(n − |x|, d) − C(n − |z|, d) + C(n − |x| − |z| + ⟨x, z⟩, d).
     """
+    from scipy.special import binom
+
     gram = check_counts("disjunctive", gram)
     without_x, without_z = variables - left[:, None], variables - right[None, :]
     neither = variables - left[:, None] - right[None, :] + gram

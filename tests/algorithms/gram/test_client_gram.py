@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.dot_product import linear
-from vertikal.algorithms.gram.client_gram import (
+from vertikal.algorithms.gram.client_gram import secure_gram
+from vertikal.algorithms.gram.packing import (
+    packed_length,
     packed_products,
-    secure_gram,
+    packed_tile,
     smallest_ring,
     unpacked,
 )
@@ -126,3 +128,16 @@ def test_too_few_survivors_open_nothing():
     drops = dict.fromkeys(sorted(held)[:3], STAGES[3])
     with pytest.raises(ThresholdMissed, match="6 of 9 clients are there, at least 7"):
         secure_gram(held, partial(aggregate, drops=drops))
+
+
+@pytest.mark.parametrize("bits", [16, 32, 64])
+def test_a_tile_is_the_matching_part_of_the_kernel(bits):
+    block = np.random.default_rng(bits).integers(-9, 10, (7, 3))
+    whole = block @ block.T
+    ring = Ring(bits)
+    corner = packed_tile(block[:4], None, ring)
+    assert np.array_equal(unpacked(corner, 4, ring), whole[:4, :4])
+    assert len(corner) == packed_length(4, 4, True)
+    side = packed_tile(block[:4], block[4:], ring)
+    assert np.array_equal(side.view(f"int{bits}").reshape(4, 3), whole[:4, 4:])
+    assert len(side) == packed_length(4, 3, False)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from vertikal.errors import SecrecyError
+from vertikal.errors import InputError, SecrecyError
 from vertikal.secure.secagg.client_keys import ExchangeKey, SigningKey, decrypt, encrypt, is_signed
 
 
@@ -54,3 +54,12 @@ def test_a_signature_covers_its_words_and_their_order():
     assert not is_signed(b"no key", signature, b"one", b"two")
     assert not is_signed(ada.public, b"no signature", b"one", b"two")
     assert "private" not in repr(ada)
+
+
+def test_a_signing_key_is_the_same_from_its_secret():
+    secret = os.urandom(32)
+    key = SigningKey.of(secret)
+    assert SigningKey.of(secret) == key
+    assert is_signed(key.public, SigningKey.of(secret).sign(b"words"), b"words")
+    with pytest.raises(InputError, match="signing key must be of 32 bytes, got 31 bytes"):
+        SigningKey.of(secret[1:])

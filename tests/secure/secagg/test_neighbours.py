@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 
-from vertikal.errors import InputError
-from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, everybody, plan_neighbours
+from vertikal.errors import InputError, SecrecyError
+from vertikal.secure.secagg.neighbours import (
+    NeighbourPlan,
+    Neighbours,
+    check_secrecy,
+    everybody,
+    log2_more_than,
+    plan_neighbours,
+)
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -108,3 +116,29 @@ def test_few_clients_are_everybody():
 def test_bad_plans_are_refused(build, parameter):
     with pytest.raises(InputError, match=f"^{parameter} must be"):
         build()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 900), st.data())
+def test_the_chance_of_many_marked_is_that_of_scipy(population, data):
+    marked = data.draw(st.integers(0, population))
+    drawn = data.draw(st.integers(0, population))
+    count = data.draw(st.integers(-1, drawn))
+    expected = hypergeom.logsf(count, population, marked, drawn) / math.log(2)
+    found = log2_more_than(count, population, marked, drawn)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6) or max(found, expected) < -900
+
+
+@pytest.mark.parametrize("count", [2, 10, 40, 100, 943, 6040])
+def test_plans_that_we_make_are_safe(count):
+    check_secrecy(plan_neighbours(count))
+
+
+@pytest.mark.parametrize("plan", [NeighbourPlan(1000, 2, 3), NeighbourPlan(1000, 40, 21)])
+def test_a_client_refuses_a_plan_that_corrupt_clients_could_use(plan):
+    with pytest.raises(SecrecyError, match=f"plan of {plan.degree} neighbours .* is not safe"):
+        check_secrecy(plan)
+
+
+def test_a_plan_may_have_few_neighbours_where_nobody_is_corrupt():
+    check_secrecy(NeighbourPlan(1000, 2, 3), corrupt=0.0)

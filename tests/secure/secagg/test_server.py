@@ -125,7 +125,7 @@ def test_too_few_shares_about_one_client_are_refused():
 def test_a_share_that_does_not_fit_is_refused(seats, value, kind, whose):
     answers = seats.up_to_answers(gone=["cyd"])
     getattr(answers["ada"], kind)[whose] = value
-    with pytest.raises(SecrecyError, match=f"of {whose} do not fit; one of .*'ada'.* gave a wrong"):
+    with pytest.raises(SecrecyError, match=f"of {whose} do not fit; some of .*'ada'.* gave wrong"):
         server.unmask(seats.centre, answers)
 
 
@@ -165,3 +165,12 @@ def test_nothing_to_open_is_refused(seats):
     server.unmask(seats.centre, answers)
     with pytest.raises(SecrecyError, match="no masked vector"):
         server.unmask(seats.centre, answers)
+
+
+@pytest.mark.parametrize(("kind", "whose"), [("self_masks", "bob"), ("pad_keys", "cyd")])
+def test_one_wrong_share_is_found_out_where_there_is_one_to_spare(kind, whose):
+    seats = Seats.take((*NAMES, "gil"), plan=NeighbourPlan(7, 6, 5))
+    answers = seats.up_to_answers(gone=["cyd"])
+    getattr(answers["ada"], kind)[whose] = bytes(32)
+    total = server.unmask(seats.centre, answers)
+    assert np.array_equal(total, plain_sum(seats.values, {*NAMES, "gil"} - {"cyd"}))

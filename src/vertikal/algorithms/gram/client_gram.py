@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.gram.secgram import RINGS, check_bits
+from vertikal.algorithms.gram.packing import packed_products, smallest_ring, unpacked
+from vertikal.algorithms.gram.secgram import check_bits
 from vertikal.errors import InputError, RingError
 from vertikal.ring.integers import Ring
 
@@ -94,36 +95,3 @@ def check_client(name: str, values: Any, largest: int, binary: bool) -> Array:
             f"{np.abs(whole).max():g}; raise largest"
         )
     return whole.astype(np.int64)
-
-
-def smallest_ring(columns: int, largest: int) -> Ring:
-    """Return the smallest of Z_{2^16}, Z_{2^32}, Z_{2^64} that holds every entry of the kernel."""
-    bound = columns * largest**2
-    for bits in RINGS:
-        if bound < 2 ** (bits - 1):
-            return Ring(bits)
-    raise RingError(
-        f"kernel: {columns} columns of up to {largest} give inner products up to {bound}, beyond "
-        "64 bits; divide the columns"
-    )
-
-
-def packed_products(block: Array, ring: Ring) -> Array:
-    """Compute X Xᵀ on and above the diagonal, row by row: (rows·(rows + 1)/2,) ring elements."""
-    rows = block.shape[0]
-    packed = np.zeros(rows * (rows + 1) // 2, ring.dtype)
-    starts = np.cumsum([0, *range(rows, 0, -1)])
-    for i in np.flatnonzero(block.any(axis=1)):
-        # In 64 bits numbers wrap exactly as the ring does.
-        products = block[i:] @ block[i]
-        packed[starts[i] : starts[i + 1]] = products.astype(ring.dtype)
-    return packed
-
-
-def unpacked(total: Array, rows: int, ring: Ring) -> Array:
-    """Rebuild the symmetric matrix (rows, rows) int64 that `packed_products` halved."""
-    values = np.zeros((rows, rows), np.int64)
-    upper = np.triu_indices(rows)
-    values[upper] = total.view(f"int{ring.bits}")
-    values.T[upper] = values[upper]
-    return values

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from vertikal.algorithms.gram.packing import RINGS
 from vertikal.data.scaling import Scale, Scaling, learn_scaling
 from vertikal.errors import InputError, MeshError, RingError
 from vertikal.parameters import Parameters
@@ -35,7 +36,6 @@ TILE = 1024
 """Rows and columns of a tile."""
 
 EXACT = 2.0**53
-RINGS = (16, 32, 64)
 
 SIZES = Disclosure(
     "sizes",

@@ -74,6 +74,11 @@ class Certificate:
             parsed.not_valid_after_utc,
         )
 
+    @classmethod
+    def load(cls, file: Path) -> Certificate:
+        """Read a certificate file."""
+        return cls.parse(_read(file, "certificate"))
+
     def check_time(self, now: datetime | None = None) -> None:
         """Raise CertificateExpired outside the time for which it was made."""
         now = now or datetime.now(UTC)
@@ -161,7 +166,7 @@ class Identity:
         cls, key_file: Path, certificate_file: Path, passphrase: bytes | None = None
     ) -> Identity:
         """Read the identity in these two files; refuse a key that others can read."""
-        certificate = Certificate.parse(_read(certificate_file, "certificate"))
+        certificate = Certificate.load(certificate_file)
         raw = _read(key_file, "key")
         mode = key_file.stat().st_mode & 0o077
         if mode:

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from vertikal.errors import SecrecyError
-from vertikal.secure.keys.prg import derive_key, encode_texts
+from vertikal.errors import InputError, SecrecyError
+from vertikal.secure.keys.prg import KEY_BYTES, derive_key, encode_texts, fresh_key
 
 _NONCE = bytes(12)
 
@@ -30,7 +30,14 @@ class SigningKey:
 
     @classmethod
     def fresh(cls) -> SigningKey:
-        private = Ed25519PrivateKey.generate()
+        return cls.of(fresh_key())
+
+    @classmethod
+    def of(cls, secret: bytes) -> SigningKey:
+        """Make the key of a secret of 32 bytes, which is all that its owner has to keep."""
+        if len(secret) != KEY_BYTES:
+            raise InputError.of("signing key", f"of {KEY_BYTES} bytes", f"{len(secret)} bytes")
+        private = Ed25519PrivateKey.from_private_bytes(secret)
         return cls(private.public_key().public_bytes_raw(), private)
 
     def sign(self, *parts: bytes) -> bytes:

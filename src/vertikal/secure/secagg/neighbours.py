@@ -18,10 +18,9 @@ import hashlib
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
-from scipy.stats import hypergeom
-
-from vertikal.errors import InputError
+from vertikal.errors import InputError, SecrecyError
 from vertikal.secure.keys.prg import encode_texts
 
 SECURITY = 40
@@ -100,12 +99,55 @@ def _threshold(
         return None
     bad, gone = math.floor(corrupt * clients), math.floor(dropping * clients)
     # The last threshold at which all but 2^-η find enough neighbours still there.
-    highest = degree - int(hypergeom.isf(2.0 ** -(correctness + union), clients - 1, gone, degree))
+    bound = -(correctness + union)
+    highest = degree - next(
+        k for k in range(degree + 1) if log2_more_than(k, clients - 1, gone, degree) <= bound
+    )
     lowest = (degree + 1) // 2 + 1
     for threshold in range(lowest, highest + 1):
-        if hypergeom.sf(threshold - 1, clients - 1, bad, degree) <= 2.0 ** -(security + union):
+        if log2_more_than(threshold - 1, clients - 1, bad, degree) <= -(security + union):
             return threshold
     return None
+
+
+@lru_cache(maxsize=64)
+def check_secrecy(plan: NeighbourPlan, corrupt: float = CORRUPT, security: int = SECURITY) -> None:
+    """Refuse a plan by which so many corrupt clients would open another's vector.
+
+    A client asks this of the plan that a server announces. Whether enough clients stay is the
+    server's concern.
+    """
+    if plan.complete:
+        return
+    union = math.log2(plan.clients)
+    bad = math.floor(corrupt * plan.clients)
+    surrounded = log2_more_than(plan.threshold - 1, plan.clients - 1, bad, plan.degree)
+    apart = 2 * union - 1 + plan.degree * math.log2(corrupt) if corrupt else -math.inf
+    if max(surrounded + union, apart) > -security:
+        raise SecrecyError(
+            f"plan of {plan.degree} neighbours and threshold {plan.threshold} for {plan.clients} "
+            f"clients is not safe against {corrupt:.0%} corrupt ones; take more neighbours"
+        )
+
+
+def log2_more_than(count: int, population: int, marked: int, drawn: int) -> float:
+    """Compute log2 of the chance that more than ``count`` of ``drawn`` clients are marked.
+
+    The tail of the hypergeometric distribution, its terms added in logarithms.
+    """
+    whole = _log_choose(population, drawn)
+    terms = [
+        _log_choose(marked, k) + _log_choose(population - marked, drawn - k) - whole
+        for k in range(max(count + 1, drawn - (population - marked)), min(marked, drawn) + 1)
+    ]
+    if not terms:
+        return -math.inf
+    top = max(terms)
+    return (top + math.log(sum(math.exp(term - top) for term in terms))) / math.log(2)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 class Neighbours:

@@ -7,7 +7,8 @@ the masks off the sum with the shares of those who are still there. It keeps no 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,18 +184,16 @@ def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
     streams: list[tuple[bytes, int]] = []
     for client in sorted(state.delivered):
         shares = _shares_of(state, client, masks)
-        secret = _open(state, client, "self-mask", shares)
-        if commitment(secret) != state.advertised[client].commitment:
-            raise _misfit(client, "self-mask", shares)
+        fixed = state.advertised[client].commitment
+        secret = _open(state, client, "self-mask", shares, commitment, fixed)
         key, sign = self_stream(secret)
         streams.append((key, -sign))
     for client in sorted(set(state.shared) - state.delivered):
         neighbours = [p for p in graph.of(client) if p in state.delivered]
         shares = _shares_of(state, client, pads)
-        secret = _open(state, client, "pads' key", shares)
+        fixed = state.advertised[client].pad_key
+        secret = _open(state, client, "pads' key", shares, lambda s: pad_key(s).public, fixed)
         key_pair = pad_key(secret)
-        if key_pair.public != state.advertised[client].pad_key:
-            raise _misfit(client, "pads' key", shares)
         # Its neighbours' pads with the missing client are left over: add its side of them.
         for peer in neighbours:
             streams.append(pad_stream(key_pair, client, state.advertised[peer].pad_key, peer))
@@ -225,7 +224,18 @@ def _shares_of(
     return {p: given[p][client] for p in holders if client in given.get(p, {})}
 
 
-def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes]) -> bytes:
+def _open(
+    state: ServerState,
+    client: str,
+    what: str,
+    shares: Mapping[str, bytes],
+    public: Callable[[bytes], bytes],
+    fixed: bytes,
+) -> bytes:
+    """Join the shares to the secret whose ``public`` form is ``fixed``.
+
+    One of the holders may have given a wrong share, where there is one more than needed.
+    """
     if len(shares) < state.terms.threshold:
         raise ThresholdMissed(
             f"{SERVER}: {UNMASK}: {len(shares)} shares of the {what} of {client} came, at least "
@@ -233,16 +243,17 @@ def _open(state: ServerState, client: str, what: str, shares: Mapping[str, bytes
         )
     numbers = state.terms.numbers
     points = {numbers[p]: int.from_bytes(value, "big") for p, value in sorted(shares.items())}
-    try:
-        return shamir.join(points, state.terms.threshold)
-    except SecrecyError:
-        raise _misfit(client, what, shares) from None
-
-
-def _misfit(client: str, what: str, shares: Mapping[str, bytes]) -> SecrecyError:
-    return SecrecyError(
-        f"{SERVER}: {UNMASK}: the shares of the {what} of {client} do not fit; one of "
-        f"{sorted(shares)} gave a wrong one, and nothing is opened"
+    # All of them first. If these do not fit, each holder in turn may be the one that lies.
+    for liar in (None, *list(points)[: state.terms.threshold]):
+        believed = {x: y for x, y in points.items() if x != liar}
+        if len(believed) >= state.terms.threshold:
+            with suppress(SecrecyError):
+                secret = shamir.join(believed, state.terms.threshold)
+                if public(secret) == fixed:
+                    return secret
+    raise SecrecyError(
+        f"{SERVER}: {UNMASK}: the shares of the {what} of {client} do not fit; some of "
+        f"{sorted(shares)} gave wrong ones, and nothing is opened"
     )
 
 
