@@ -67,6 +67,11 @@ ARROWS: dict[str, set[str]] = {
     "client": {"node", "files", "metrics"},
     "console": {"client", "node", "reporting", "metrics", "files", "version"},
     "demo": BELOW_ESTIMATORS | {"estimators", "node"},
+    "aggregation": {
+        *("ring", "mesh", "secure", "kernels", "files", "version", "reporting"),
+        *("algorithms.gram", "algorithms.fedcfk"),
+        *("node.config", "node.printable", "node.rate_limit"),
+    },
     "cli": ANYTHING,
     "__main__": ANYTHING,
     "__init__": ANYTHING,

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 # Executed by tests of their own, with a folder and a service for each organisation.
 SEVERAL_TERMINALS = {
     "tutorial-between-organisations.md",
+    "tutorial-many-clients.md",
     "how-to-python-client.md",
     "how-to-score-new-people.md",
     "how-to-retrain.md",

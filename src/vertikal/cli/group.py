@@ -33,6 +33,7 @@ COMMANDS = {
     "predict": "predict:predict",
     "model": "model:model",
     "audit": "audit:audit",
+    "aggregate": "aggregate.commands:aggregate",
 }
 """Command -> its file in this folder and its name there, in the order of use."""
 
