@@ -107,8 +107,14 @@ def _labelled(source: Source, plan: LabelPlan, rows: Array | None) -> LabelledRo
 
 
 def count_classes(source: Source, column: str) -> int:
-    """Count the different values of a column of labels; InputError if some are missing."""
-    return len(np.unique(_read(source, column, "label", None)))
+    """Count the different values of a column of labels, empty cells apart."""
+    rows = np.flatnonzero(~_missing(source, column, None))
+    return len(np.unique(_read(source, column, "label", rows)))
+
+
+def count_unlabelled(source: Source, column: str) -> int:
+    """Count the rows whose cell in a column of labels is empty."""
+    return int(_missing(source, column, None).sum())
 
 
 def _classes(party: str, plan: LabelPlan, found: Array) -> tuple[tuple[str, ...], Array]:

@@ -78,6 +78,8 @@ def _parts(estimator: Any, labelled_by: Any) -> dict[str, Any]:
         return {}
     if not estimator.takes_label_parts:
         raise InputError.of(
-            "labelled_by", "None here: every label party labels all rows", "a table of rows"
+            "labelled_by",
+            "None here, where every label party labels all rows; FDSKL and AVFKAM take parts",
+            "a table of rows",
         )
     return {"labelled_by": labelled_by}

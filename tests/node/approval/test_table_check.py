@@ -70,7 +70,7 @@ def test_what_is_found_without_reading_cells(tmp_path, text, changed, said):
     [
         (CELLS.replace("\n7,27,", "\n7,,"), "cells are missing (1 in 'age')"),
         (CELLS.replace("yes", "no"), "label 'answer' is the same in each row"),
-        (CELLS.replace(",yes,", ",,"), "label of bank: 100 of 150 are missing"),
+        (CELLS.replace(",yes,", ",,").replace(",no,", ",,"), "has no cell that is not empty"),
         (CELLS.replace("yes,1", "yes,x"), "must be numbers, for a regression"),
     ],
 )
@@ -141,3 +141,11 @@ def test_a_service_names_tables_that_jobs_cannot_use(tmp_path):
     with trio(tmp_path, ["bank"]) as world:
         said = "table people, which jobs cannot use now: table of bank: 'people.csv' cannot be read"
         until(lambda: said in world.told(), "it says so", world.told)
+
+
+def test_labels_of_a_part_of_the_rows_are_a_remark(tmp_path):
+    found = finding(tmp_path, CELLS.replace(",yes,", ",,"))
+    assert found.problems == ()
+    assert any(
+        "label 'answer': 100 cells are empty; only jobs with label" in r for r in found.remarks
+    )

@@ -218,6 +218,15 @@ def test_classes_and_weights_that_contradict_one_another(tmp_path, lender, bank,
         Job.load(path)
 
 
+@pytest.mark.parametrize("algorithm", ["kernel", "admm"])
+def test_algorithms_without_labels_in_parts_say_so(tmp_path, algorithm):
+    path = tmp_path / "job.toml"
+    text = LABELLED.format(lender="", bank="label = 'y'", settings="label_parts = true")
+    path.write_text(text.replace("fdskl", algorithm, 1))
+    with pytest.raises(InputError, match=f"must be left out with algorithm '{algorithm}'"):
+        Job.load(path)
+
+
 def test_the_classes_of_a_job_are_part_of_what_all_share(tmp_path):
     path = tmp_path / "job.toml"
     digests = set()

@@ -66,7 +66,7 @@ def _check(owner: OwnTables, name: str, cells: bool) -> TableFinding:
 
 def _check_cells(owner: OwnTables, offer: Offer, notes: _Notes) -> None:
     """Read features, labels and weights, each on its own, so that all problems are found."""
-    from vertikal.data.labels import LabelPlan, count_classes, read_labels
+    from vertikal.data.labels import LabelPlan, count_classes, count_unlabelled, read_labels
     from vertikal.data.preparation import learn_preparation
 
     source = open_offer(owner, offer)
@@ -80,8 +80,16 @@ def _check_cells(owner: OwnTables, offer: Offer, notes: _Notes) -> None:
             notes.problems.append(str(error))
     for label in offer.labels:
         try:
-            classes = count_classes(source, label)
-            if classes < 2:
+            classes, empty = count_classes(source, label), count_unlabelled(source, label)
+            if not classes:
+                notes.problems.append(f"label {label!r} has no cell that is not empty")
+            elif empty:
+                # A part may have one class only: another label party has the rest.
+                notes.remarks.append(
+                    f"label {label!r}: {empty} cells are empty; only jobs with label_parts, whose "
+                    "label parties label some rows each, and predictions take such a table"
+                )
+            elif classes < 2:
                 notes.problems.append(f"label {label!r} is the same in each row")
         except InputError as error:
             notes.problems.append(str(error))

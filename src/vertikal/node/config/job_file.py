@@ -132,6 +132,13 @@ class Job(Parameters, frozen=True):
         """Refuse what cannot be run, whoever sent it."""
         if len(self.parties) < 2:
             raise InputError.of("parties", "two at least", list(self.parties))
+        if "label_parts" in self.settings and not self._offers("label_parts"):
+            raise InputError.of(
+                "label_parts",
+                f"left out with algorithm {self.algorithm!r}, where every label party labels all "
+                "rows; 'fdskl' and 'avfkam' take labels in parts",
+                self.settings["label_parts"],
+            )
         if self.secret_seed is not None and self.secret_seed >= 1 << 256:
             raise InputError.of("secret_seed", "a number of at most 256 bits", self.secret_seed)
         if not self.label_parties:
@@ -151,6 +158,10 @@ class Job(Parameters, frozen=True):
             )
         if self.search is not None:
             self._check_search(self.search)
+
+    def _offers(self, setting: str) -> bool:
+        """Return True if the job's algorithm has this setting."""
+        return setting in algorithm_named(self.algorithm).settings_type.__struct_fields__
 
     def _check_labels(self) -> None:
         """Refuse classes and weights that contradict one another, whatever the tables hold."""
