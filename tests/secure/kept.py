@@ -26,5 +26,5 @@ def _reached(thing: Any, seen: set[int]) -> Iterator[np.ndarray]:
     elif isinstance(thing, list | tuple | set | deque):
         for value in thing:
             yield from _reached(value, seen)
-    elif type(thing).__module__.startswith("vertikal.secure."):
+    elif type(thing).__module__.startswith(("vertikal.secure.", "vertikal.ring.")):
         yield from _reached(vars(thing), seen)

@@ -19,12 +19,13 @@ from tests.secure.hidden.hidden_run import (
 from vertikal.errors import InputError, PassesUsedUp
 from vertikal.mesh import local_meshes
 from vertikal.ring.integers import Ring
+from vertikal.ring.ring_matrix import KINDS
 from vertikal.secure.hidden import opening_noise
 from vertikal.secure.hidden.dealing import Dealing, dealt_keys, draw_keys
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.openings import OPENED_BITS
 from vertikal.secure.hidden.phase_shares import PhaseShares
-from vertikal.secure.hidden.private_product import KINDS, PrivateProduct
+from vertikal.secure.hidden.private_product import PrivateProduct
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
 from vertikal.secure.keys import prg

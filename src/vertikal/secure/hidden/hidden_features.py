@@ -22,11 +22,12 @@ from vertikal.errors import MeshError
 from vertikal.mesh.interface import Mesh
 from vertikal.records import convert
 from vertikal.ring.integers import Ring
+from vertikal.ring.ring_matrix import KINDS, Matrices, Part, RingMatrix
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.openings import Limits, Openings, Tally
-from vertikal.secure.hidden.private_product import KINDS, Part, PrivateProduct
+from vertikal.secure.hidden.private_product import PrivateProduct
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -93,6 +94,7 @@ class HiddenFeatures:
         agreed: HiddenBlock,
         booked: Booked,
         tally: Tally | None = None,
+        matrices: Matrices = RingMatrix,
     ) -> None:
         self.agreed = agreed
         self.roles = roles
@@ -106,7 +108,14 @@ class HiddenFeatures:
         if dealing is not None:
             shape = (agreed.rows, agreed.features)
             self._product = PrivateProduct(
-                mesh, keys, roles, dealing, shape, self._fixed.ring.dtype, agreed.opened_bits
+                mesh,
+                keys,
+                roles,
+                dealing,
+                shape,
+                self._fixed.ring.dtype,
+                agreed.opened_bits,
+                matrices,
             )
         self._cosines = CosineShares(
             mesh,

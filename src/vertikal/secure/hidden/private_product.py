@@ -28,14 +28,14 @@ must not collude.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
-from vertikal.ring.products import times, transposed
+from vertikal.ring.ring_matrix import Matrices, Part, RingMatrix
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.hidden.padded_link import PaddedLink
@@ -44,10 +44,6 @@ from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.seeds import SeedSequence
 
 Array: TypeAlias = npt.NDArray[Any]
-Part: TypeAlias = Callable[[Array], Array] | None
-"""Picks the rows and columns that a product is about, of any matrix (rows, D); None for all."""
-
-KINDS = {"forward": times, "adjoint": transposed}
 
 AHEAD = 8
 """Products of the whole matrix that T deals for at a time: it reads its matrix once for all."""
@@ -68,17 +64,17 @@ class PrivateProduct:
         shape: tuple[int, int],
         dtype: npt.DTypeLike,
         opened_bits: Mapping[str, int],
+        matrices: Matrices = RingMatrix,
     ) -> None:
         self._bits = dict(opened_bits)
         self._me = mesh.me
         self._dtype = np.dtype(dtype)
         self._dealing = dealing
         self._noise = OpeningNoise(self._dtype)
-        self._filled = 0
         self._vectors: dict[tuple[str, ...], SeedSequence] = {}
         self._ahead: dict[tuple[str, ...], deque[Array]] = {}
         # At A the masked matrix G, at H and T the mask Y.
-        self._matrix = np.empty(shape, dtype)
+        self._matrix = matrices(shape, dtype)
         label_party, helper, dealer = roles.names
 
         def vector_seeds(key: tuple[str, ...]) -> SeedSequence:
@@ -101,37 +97,37 @@ class PrivateProduct:
 
     def add_as_label_party(self, block: Array) -> None:
         """A: add the next rows of K, and keep their masked sum."""
-        here = self._next(len(block))
-        self._to_helper.recv("difference", self._dtype, block.shape, out=here)
-        here += block
+        with self._matrix.add(len(block)) as here:
+            self._to_helper.recv("difference", self._dtype, block.shape, out=here)
+            np.add(here, block, out=here)
 
     def add_as_helper(self, block: Array) -> None:
         """H: add the next rows of M, overwritten; their difference to the mask goes to A."""
-        here = self._next(len(block))
-        self._masks.fill(here)
-        block -= here
+        with self._matrix.add(len(block)) as here:
+            self._masks.fill(here)
+            block -= here
         self._to_label_party.send("difference", block)
 
     def add_as_dealer(self, rows: int) -> None:
         """T: expand the next rows of Y."""
-        self._masks.fill(self._next(rows))
+        with self._matrix.add(rows) as here:
+            self._masks.fill(here)
 
     def ask(self, kind: str, vectors: Array, part: Part) -> Array:
         """A: compute (K + M) v, or the transpose, for the columns v of ``vectors``."""
         seeds = self._seeds_of(_key(kind, vectors.shape[1], part))
         masks = seeds.take(vectors.shape, self._dtype)  # x
         self._to_helper.send("masked", vectors - masks)  # e
-        result = KINDS[kind](self._part(part), vectors)  # while H and T work
+        result = self._matrix.product(kind, vectors, part)  # while H and T work
         result += seeds.take(result.shape, self._dtype)  # u
         result += self._to_helper.recv("answer", self._dtype, result.shape)
         return result
 
     def answer(self, kind: str, columns: int, part: Part) -> None:
         """H: answer one product of ``columns`` vectors."""
-        matrix = self._part(part)
-        size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
+        size, length = self._matrix.sizes(kind, part)
         masked = self._to_label_party.recv("masked", self._dtype, (size, columns))
-        result = KINDS[kind](matrix, masked)
+        result = self._matrix.product(kind, masked, part)
         result += self._dealing.recv("dealt", self._dtype, (length, columns))
         result += self._noise.draw(result.shape, self._bits[kind])
         self._to_label_party.send("answer", result)
@@ -143,8 +139,8 @@ class PrivateProduct:
         count = AHEAD if part is None and key in self._ahead else 1
         ahead = self._ahead.setdefault(key, deque())
         if not ahead:
-            seeds, matrix = self._seeds_of(key), self._part(part)
-            size, length = matrix.shape[::-1] if kind == "forward" else matrix.shape
+            seeds = self._seeds_of(key)
+            size, length = self._matrix.sizes(kind, part)
             drawn = [
                 (
                     seeds.take((size, columns), self._dtype),  # x
@@ -152,7 +148,8 @@ class PrivateProduct:
                 )
                 for _ in range(count)
             ]
-            products = KINDS[kind](matrix, np.concatenate([x for x, _ in drawn], axis=1))
+            masks = np.concatenate([x for x, _ in drawn], axis=1)
+            products = self._matrix.product(kind, masks, part)
             for i, (_, u) in enumerate(drawn):
                 ahead.append(products[:, i * columns : (i + 1) * columns] - u)  # z
         self._dealing.send("dealt", ahead.popleft())
@@ -161,14 +158,6 @@ class PrivateProduct:
         if key not in self._vectors:
             self._vectors[key] = self._vector_seeds(key)
         return self._vectors[key]
-
-    def _part(self, part: Part) -> Array:
-        return self._matrix if part is None else part(self._matrix)
-
-    def _next(self, rows: int) -> Array:
-        here = self._matrix[self._filled : self._filled + rows]
-        self._filled += rows
-        return here
 
 
 def _key(kind: str, columns: int, part: Part) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from vertikal.errors import SecrecyError
 from vertikal.mesh.interface import Mesh
 from vertikal.ring.integers import Ring
+from vertikal.ring.ring_matrix import Matrices, RingMatrix
 from vertikal.secure.hidden.cosine_shares import Booked, CosineShares
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
@@ -93,6 +94,7 @@ class SealedFeatures:
         dealing: Dealing | None,
         agreed: SealedBlock,
         booked: Booked,
+        matrices: Matrices = RingMatrix,
     ) -> None:
         self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
         fixed = FixedPointProducts(Ring(64), COSINE_BITS)
@@ -106,6 +108,7 @@ class SealedFeatures:
                 (agreed.rows, agreed.features),
                 {"forward": agreed.forward, "adjoint": agreed.adjoint},
                 agreed.outputs,
+                matrices,
             )
             self._truncation = SharedTruncation(mesh, keys, roles, dealing)
             if agreed.factors:

@@ -35,9 +35,9 @@ import numpy.typing as npt
 
 from vertikal.errors import SecrecyError
 from vertikal.mesh.interface import Mesh
+from vertikal.ring.ring_matrix import KINDS, Matrices, RingMatrix
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.padded_link import OpenShares
-from vertikal.secure.hidden.private_product import KINDS
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -62,18 +62,18 @@ class SharedProduct:
         shape: tuple[int, int],
         uses: Mapping[str, int],
         columns: int,
+        matrices: Matrices = RingMatrix,
     ) -> None:
         self._me, self._roles, self._dealing = mesh.me, roles, dealing
         self._shape, self._columns = shape, columns
         self._left = dict(uses)
         self._undealt = dict(uses)
         self._ahead: dict[str, deque[tuple[Array, Array]]] = {kind: deque() for kind in KINDS}
-        self._filled = 0
         self._deals = mesh.me == roles.dealer
         label_party, helper, _ = roles.names
         if self._deals:
             if not dealing.prepared:
-                self._sum = np.empty(shape, np.uint64)  # Y
+                self._sum = matrices(shape, np.uint64)  # Y
                 self._seeds = {
                     (name, what): dealing.seeds(what, name)
                     for name in (label_party, helper)
@@ -81,8 +81,8 @@ class SharedProduct:
                 }
                 self._dealt = {kind: dealing.seeds(f"dealt {kind}", label_party) for kind in KINDS}
             return
-        self._common = np.empty(shape, np.uint64)  # G
-        self._own = np.empty(shape, np.uint64)  # at A: G + Y_A, at H: Y_H
+        self._common = matrices(shape, np.uint64)  # G
+        self._own = matrices(shape, np.uint64)  # at A: G + Y_A, at H: Y_H
         self._opening = OpenShares(mesh, keys, roles, "product")
         self._mask = dealing.seeds("mask")
         self._vectors = {kind: dealing.seeds(kind) for kind in KINDS}
@@ -98,19 +98,18 @@ class SharedProduct:
 
     def add(self, rows: int, share: Array | None) -> None:
         """Add the next ``rows`` of C; A and H bring their shares of them, which are overwritten."""
-        here = slice(self._filled, self._filled + rows)
-        self._filled += rows
         if share is not None:
-            own = self._own[here]
-            self._mask.fill(own)
-            share -= own
-            self._common[here] = self._opening.sum("difference", share)
-            if self._me == self._roles.label_party:
-                own += self._common[here]
+            with self._own.add(rows) as own, self._common.add(rows) as common:
+                self._mask.fill(own)
+                share -= own
+                common[...] = self._opening.sum("difference", share)
+                if self._me == self._roles.label_party:
+                    np.add(own, common, out=own)
         elif not self._dealing.prepared:
-            total = self._sum[here]
-            self._seeds[self._roles.label_party, "mask"].fill(total)
-            total += self._seeds[self._roles.helper, "mask"].take(total.shape, np.uint64)
+            with self._sum.add(rows) as total:
+                self._seeds[self._roles.label_party, "mask"].fill(total)
+                other = self._seeds[self._roles.helper, "mask"].take(total.shape, np.uint64)
+                np.add(total, other, out=total)
 
     def multiply(self, kind: str, share: Array) -> Array:
         """A and H: turn shares of vectors (size, columns) into shares of the product.
@@ -130,14 +129,14 @@ class SharedProduct:
         if self._me == self._roles.helper:
             product += self._dealing.recv(f"dealt {kind}", np.uint64, product.shape)
         difference = self._opening.sum(f"masked {kind}", share - mask)  # e
-        product += KINDS[kind](self._own, difference)
+        product += self._own.product(kind, difference)
         return product
 
     def _prepare(self, kind: str) -> None:
         """A and H: G x, and at A the share z of Y x, for the next few vectors."""
         count = self._batch(kind)
         masks = [self._vectors[kind].take(self._size(kind), np.uint64) for _ in range(count)]
-        products = KINDS[kind](self._common, np.concatenate(masks, axis=1))
+        products = self._common.product(kind, np.concatenate(masks, axis=1))
         for mask, product in zip(masks, np.split(products, count, axis=1), strict=True):
             share = np.ascontiguousarray(product)
             if self._me == self._roles.label_party:
@@ -158,7 +157,7 @@ class SharedProduct:
                 + self._seeds[helper, kind].take(size, np.uint64)
                 for _ in range(count)
             ]
-            products = KINDS[kind](self._sum, np.concatenate(masks, axis=1))
+            products = self._sum.product(kind, np.concatenate(masks, axis=1))
             for mask, product in zip(masks, np.split(products, count, axis=1), strict=True):
                 self._ahead[kind].append(
                     (mask, product - self._dealt[kind].take(length, np.uint64))

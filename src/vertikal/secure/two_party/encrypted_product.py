@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
-from vertikal.ring.products import times, transposed
+from vertikal.ring.ring_matrix import KINDS
 from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
@@ -43,7 +43,6 @@ from vertikal.secure.two_party.roles import TwoRoles
 
 Array = npt.NDArray[Any]
 
-KINDS = {"forward": times, "adjoint": transposed}
 MOST_TOLD = 512
 """Most coefficients of one ciphertext that an answer tells."""
 _ANSWER_BITS = 24

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from vertikal.errors import InputError, MeshError
 from vertikal.mesh.interface import Mesh
 from vertikal.records import convert
+from vertikal.ring.ring_matrix import KINDS
 from vertikal.secure.hidden.cosine_shares import PHASE_BITS, Booked
 from vertikal.secure.hidden.hidden_features import HiddenBlock
 from vertikal.secure.hidden.openings import Openings, Tally
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.two_party.encrypted_product import KINDS, EncryptedProduct
+from vertikal.secure.two_party.encrypted_product import EncryptedProduct
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.shared_cosines import MATRIX_BITS, SharedCosines
 from vertikal.secure.two_party.vector_writing import LARGEST, MOST_BITS, VectorWriting
