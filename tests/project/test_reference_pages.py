@@ -86,7 +86,10 @@ def disclosures() -> set[str]:
     hidden = disclosures_of(settings, "a", training=True)
     found = {one.name for one in (phases_of(settings), *hidden.values())}
     for info in pkgutil.walk_packages(vertikal.__path__, "vertikal."):
-        if info.name.endswith("__main__") or ".attacks" in info.name:
+        # Places of products send nothing, and those on devices need extras.
+        if info.name.endswith("__main__") or any(
+            part in info.name for part in (".attacks", ".compute.")
+        ):
             continue
         for value in vars(importlib.import_module(info.name)).values():
             values = value.values() if isinstance(value, dict) else [value]

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from vertikal.baselines.one_against_rest import OneAgainstRest
 from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather, phase_map
+from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.column_checks import check_columns
 from vertikal.data.scaling import Scale, Scaling, learn_scaling
@@ -52,6 +53,7 @@ class PooledSettings(Parameters, frozen=True, kw_only=True):
     scale: Scale | None = None
     features: Literal["phases", "float32"] = "phases"
     ring_bits: Literal[8, 16, 32] = 8
+    device: DeviceName = "auto"
     tol: Positive = 1e-3
     max_iter: Count = 200
 
@@ -62,7 +64,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
 
     Parameters
     ----------
-    kernel, bandwidth, n_components, alpha, loss, scale, tol, max_iter, random_state
+    kernel, bandwidth, n_components, alpha, loss, scale, device, tol, max_iter, random_state
         As those of `FDSKLClassifier`.
     features : "phases" or "float32"
         "phases" rounds as the federation does, to ``ring_bits``; "float32" keeps plain cosines.
@@ -91,6 +93,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
     scale: Scale | None = None
     features: Literal["phases", "float32"] = "phases"
     ring_bits: Literal[8, 16, 32] = 8
+    device: DeviceName = "auto"
     tol: float = 1e-3
     max_iter: int = 200
     random_state: Any = None
@@ -139,7 +142,7 @@ class PooledKernelClassifier(OneAgainstRest, BaseEstimator):
         with self._stage("features"):
             self._scaling = scaling
             self._draw = Draw.of(kernel, table.width, settings.n_components, self.bandwidth_, seed)
-            operator = gather(self._map(), table)
+            operator = gather(self._map(), table, settings.device)
         with self._stage("solve"):
             self.alpha_ = automatic_penalty(weights) if settings.alpha == "auto" else settings.alpha
             self._constant = best_constants(loss, targets, weights)

@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from vertikal.compute.device.choice import DeviceName, choose_device
+from vertikal.compute.drawing import draw_in_threads
 from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.place import gather_there
 from vertikal.compute.threads import cores, side_by_side
 from vertikal.data.scaling import Scaling
 from vertikal.data.tables import Table
@@ -38,9 +41,11 @@ class Draw:
     def of(cls, kernel: Kernel, columns: int, width: int, bandwidth: float, seed: int) -> Draw:
         generator = np.random.default_rng(seed)
         # Zero, which would be an infinite direction, becomes the smallest number drawn otherwise.
-        uniforms = np.maximum(generator.random((columns + 1, width)), 2.0**-53)
-        directions = kernel.directions(uniforms[1:], kernel.shared_scalars(uniforms[0]))
-        return cls(directions / bandwidth, generator.random(width))
+        uniforms = generator.random((columns + 1, width))
+        np.maximum(uniforms, 2.0**-53, out=uniforms)
+        scalars = kernel.shared_scalars(uniforms[0])
+        directions = draw_in_threads(kernel, uniforms[1:], scalars, bandwidth)
+        return cls(directions, generator.random(width))
 
 
 def phase_map(draw: Draw, scaling: Scaling, bits: int) -> FourierMap:
@@ -76,8 +81,13 @@ class CosineMap(FeatureMap):
         return total.astype(dtype, copy=False)
 
 
-def gather(feature_map: FeatureMap, table: Table) -> OpenOperator:
-    """Φ of all rows of ``table``."""
+def gather(feature_map: FeatureMap, table: Table, device: DeviceName = "cpu") -> OpenOperator:
+    """Φ of all rows of ``table``; on a GPU the elements are made there and stay."""
+    there = choose_device(device, table.rows * feature_map.elements)
+    if there is not None and not table.is_sparse:
+        found = gather_there(feature_map, table.raw(slice(0, table.rows)), there)
+        if found is not None:
+            return found
     sample = feature_map.local(table.block(slice(0, 1)))
     elements = np.empty((table.rows, feature_map.width), sample.dtype)
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from vertikal.algorithms.kernel_machine.shard import Training
+from vertikal.compute.device.choice import DeviceName
 from vertikal.data.column_checks import check_bounds, column_bounds
 from vertikal.data.preparation import Preparation
 from vertikal.data.tables import Table
@@ -270,6 +271,7 @@ class FederatedEstimator(BaseEstimator):
                 float(self.timeout),
                 observer,
                 dispensable=dispensable,
+                device=read("device", getattr(self, "device", "cpu"), DeviceName),
             )
             return simulate(federation, program)
 

@@ -23,6 +23,7 @@ from vertikal.algorithms.kernel_machine.settings import (
     Values,
 )
 from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.compute.device.choice import DeviceName
 from vertikal.data.encoding import EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
@@ -53,6 +54,7 @@ class FederatedKernelEstimator(FederatedEstimator):
     feature_map: Literal["fourier", "landmarks"] | Fourier | Landmarks = "fourier"
     disclosure: Literal["open", "values", "sealed"] | Values | Sealed = "open"
     cache_size: int | str | None = None
+    device: DeviceName = "auto"
     tol: float = 1e-3
     max_iter: int = 200
 
@@ -311,6 +313,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     cache_size : bytes, a text like "2GB", or None
         How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
+    device : "auto", "cpu" or "cuda"
+        "cuda" computes phases and products on the GPU (extra ``gpu``), with the same results to
+        rounding; "auto" does where torch finds one and rows times directions are 2^26 or more.
     tol, max_iter : number, int
         When the exact solver stops; sealed, ``max_iter`` is how many steps it takes.
     timeout : seconds
@@ -356,7 +361,7 @@ class FDSKLRegressor(FederatedRegressor, FederatedKernelEstimator):
     ----------
     parties, label_parties, kernel, bandwidth, n_components, alpha, solver, feature_map, disclosure
         As those of `FDSKLClassifier`.
-    scale, missing, masking, cache_size, tol, max_iter, timeout, random_state, verbose
+    scale, missing, masking, cache_size, device, tol, max_iter, timeout, random_state, verbose
         As those of `FDSKLClassifier`.
 
     Attributes

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.place import Place
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.tables import Table
 from vertikal.estimators.reports.report import Report
@@ -39,6 +41,8 @@ class Federation:
     """Lets a test put a recording mesh in between."""
     dispensable: tuple[str, ...] = ()
     """Parties without which the others may finish, as long as one of these is left."""
+    device: DeviceName = "cpu"
+    """The device that all parties share."""
 
     def labels_of(self, name: str) -> Labels | None:
         """Return the labels that this party holds, if any."""
@@ -83,6 +87,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
             masking=federation.masking,
             observer=federation.observer,
             save_shard=lambda shard: kept.update({name: shard}),
+            place=Place(federation.device),
         )
         return program(parties[name])
 

@@ -64,13 +64,13 @@ class LandmarkMap(FeatureMap):
         # Steps per unit of γd²: q parts, each at most FAR and rounded up, stay below 2^k.
         self.unit = parties * FAR[ring.bits] / (2.0**ring.bits - 1 - parties)
         self.step = np.sqrt(0.5 / self.unit) / bandwidth
-        self._most = np.floor(FAR[ring.bits] / self.unit)
-        self._factor = (np.ones(columns) if factor is None else factor) * self.step
+        self.most = np.floor(FAR[ring.bits] / self.unit)
+        self.factor = (np.ones(columns) if factor is None else factor) * self.step
         middle = landmarks.mean(axis=0) if self.width else np.zeros(columns)
-        self._points = np.ascontiguousarray(((landmarks - middle) * self.step).T)
-        self._middle = (np.zeros(columns) if centre is None else centre) * self._factor
-        self._middle = self._middle + middle * self.step
-        self._lengths = np.square(self._points).sum(axis=0)
+        self.points = np.ascontiguousarray(((landmarks - middle) * self.step).T)
+        self.middle = (np.zeros(columns) if centre is None else centre) * self.factor
+        self.middle = self.middle + middle * self.step
+        self.lengths = np.square(self.points).sum(axis=0)
         # Single precision tells 2^16 steps apart; wider rings are rounded from double.
         self._float = np.dtype(np.float32 if ring.bits == 16 else np.float64)
         self._table = np.exp(-self.unit * np.arange(2**16), dtype=np.float64)
@@ -79,12 +79,12 @@ class LandmarkMap(FeatureMap):
         shape = (block.shape[0], self.width)
         distances = np.empty(shape, self.ring.dtype) if out is None else out
         height = max(16, _TILE // max(1, self.width))
-        points = (-2.0 * self._points).astype(self._float)
-        lengths = self._lengths.astype(self._float)
+        points = (-2.0 * self.points).astype(self._float)
+        lengths = self.lengths.astype(self._float)
         for start in range(0, len(distances), height):
             part = block[start : start + height]
             dense = part.toarray() if sparse.issparse(part) else part
-            rows = dense * self._factor - self._middle
+            rows = dense * self.factor - self.middle
             own = np.square(rows).sum(axis=1)
             if not np.isfinite(own).all():
                 raise RingError("landmarks: distances must be finite, got NaN or infinity")
@@ -92,7 +92,7 @@ class LandmarkMap(FeatureMap):
             steps = rows.astype(self._float) @ points
             steps += lengths
             steps += own.astype(self._float)[:, None]
-            np.clip(steps, 0.0, self._most, out=steps)
+            np.clip(steps, 0.0, self.most, out=steps)
             np.rint(steps, out=steps)
             distances[start : start + height] = steps
         return distances

@@ -12,21 +12,11 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from vertikal.kernels.cosine_polynomials import EVEN, ODD
 from vertikal.ring.integers import ROUNDER
 
-# sin(πv) = v·(S0 + S1·v² + … + S4·v⁸) on |v| ≤ 1/2, fitted at Chebyshev nodes: error below 4e-9 in
-# double precision, so that single precision is what limits it.
-_NODES = 0.5 * np.cos((np.arange(64) + 0.5) * np.pi / 64)
-_ODD = np.linalg.lstsq(
-    _NODES[:, None] ** np.arange(1, 10, 2)[None, :], np.sin(np.pi * _NODES), rcond=None
-)[0]
-_S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in _ODD)
-# cos(πv) = C0 + C1·v² + … + C5·v¹⁰ there, as precisely.
-_EVEN = np.linalg.lstsq(
-    _NODES[:, None] ** np.arange(0, 11, 2)[None, :], np.cos(np.pi * _NODES), rcond=None
-)[0]
-_C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(value) for value in _EVEN)
-
+_S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in ODD)
+_C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(value) for value in EVEN)
 _ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
 _HALF = np.float32(0.5)
 _SUMS = {"reassoc", "contract", "nsz"}

@@ -37,7 +37,8 @@ class FourierMap(FeatureMap):
     ``directions`` (columns, elements) are this party's coordinates of ω, already divided by the
     bandwidth; ``offsets`` (elements,) its b_ℓ in ring steps; ``total`` is D, the directions of all
     blocks together. ``functions`` says whether a phase gives its cosine or also its sine, and
-    ``harmonics`` at which multiples of it.
+    ``harmonics`` at which multiples of it. `steps`, `offsets`, `norm`, `pair` and `harmonics` are
+    for whoever computes the same elsewhere.
     """
 
     def __init__(
@@ -54,18 +55,18 @@ class FourierMap(FeatureMap):
     ) -> None:
         self.ring = ring
         self._elements = int(directions.shape[1])
-        self._pair, self._harmonics = functions == "pair", harmonics
-        self._per_phase = (2 if self._pair else 1) * len(harmonics)
+        self.pair, self.harmonics = functions == "pair", harmonics
+        self._per_phase = (2 if self.pair else 1) * len(harmonics)
         self.width = self._elements * self._per_phase
-        self._steps = np.ascontiguousarray(directions * ring.steps)
-        shift = 0.0 if centre is None else centre @ self._steps
+        self.steps = np.ascontiguousarray(directions * ring.steps)
+        shift = 0.0 if centre is None else centre @ self.steps
         # A column's centre moves every phase of a direction alike; folded in here, centred columns
         # need never be written down, and sparse ones stay sparse. Reduced, to keep its precision.
-        self._offsets = np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits)
-        self._norm = math.sqrt((1 if self._pair else 2) / (total * len(harmonics)))
+        self.offsets = np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits)
+        self.norm = math.sqrt((1 if self.pair else 2) / (total * len(harmonics)))
         self._loops = loops
         turn = Ring(8).decode_angles(np.arange(256))
-        self._tables = np.cos(turn) * self._norm, np.sin(turn) * self._norm
+        self._tables = np.cos(turn) * self.norm, np.sin(turn) * self.norm
 
     @property
     def elements(self) -> int:
@@ -74,16 +75,16 @@ class FourierMap(FeatureMap):
     def local(self, block: Block, out: Array | None = None) -> Array:
         shape = (block.shape[0], self._elements)
         phases = np.empty(shape, self.ring.dtype) if out is None else out
-        within = self._loops.project(block, self._steps, self._offsets, phases)
+        within = self._loops.project(block, self.steps, self.offsets, phases)
         if within is None:
             height = max(16, _TILE // max(1, self._elements))
             spans = [slice(i, i + height) for i in range(0, len(phases), height)]
             within = all(
-                self._loops.wrap(self._project(block[rows]), self._offsets, phases[rows])
+                self._loops.wrap(self._project(block[rows]), self.offsets, phases[rows])
                 for rows in spans
             )
         if not within:
-            steps = self._project(block) + self._offsets
+            steps = self._project(block) + self.offsets
             check_steps(float(steps.min()), float(steps.max()))
             check_steps(-LIMIT, LIMIT)
         return phases
@@ -91,24 +92,24 @@ class FourierMap(FeatureMap):
     def _project(self, block: Block) -> Array:
         if sparse.issparse(block):
             if block.nnz <= _DENSE_ENOUGH * math.prod(block.shape):
-                return np.asarray(block @ self._steps)
+                return np.asarray(block @ self.steps)
             block = block.toarray()
-        return np.asarray(block @ self._steps)
+        return np.asarray(block @ self.steps)
 
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:
             return self._decode_precisely(total)
         features = np.empty((len(total), total.shape[1] * self._per_phase), np.float32)
         for phases, where in self._turned(total):
-            if self._pair:
+            if self.pair:
                 self._loops.decode_pair(phases, features, where.start)
-            elif len(self._harmonics) == 1:
+            elif len(self.harmonics) == 1:
                 self._loops.decode(phases, features)
             else:
                 cosines = np.empty(phases.shape, np.float32)
                 self._loops.decode(phases, cosines)
                 features[:, where] = cosines
-        features *= np.float32(self._norm)
+        features *= np.float32(self.norm)
         return features
 
     def _decode_precisely(self, total: Array) -> Array:
@@ -116,20 +117,20 @@ class FourierMap(FeatureMap):
         for phases, _ in self._turned(total):
             if self.ring.bits == 8:
                 parts.append(np.take(self._tables[0], phases))
-                if self._pair:
+                if self.pair:
                     parts.append(np.take(self._tables[1], phases))
             else:
                 angles = self.ring.decode_angles(phases)
-                parts.append(np.cos(angles) * self._norm)
-                if self._pair:
-                    parts.append(np.sin(angles) * self._norm)
+                parts.append(np.cos(angles) * self.norm)
+                if self.pair:
+                    parts.append(np.sin(angles) * self.norm)
         return parts[0] if len(parts) == 1 else np.hstack(parts)
 
     def forward(self, total: Array, coefficients: Array) -> Array:
         if coefficients.shape[1] > 1:
             return super().forward(total, coefficients)
-        weights = np.ascontiguousarray(coefficients[:, 0] * self._norm, np.float32)
-        multiply = self._loops.forward_pair if self._pair else self._loops.forward
+        weights = np.ascontiguousarray(coefficients[:, 0] * self.norm, np.float32)
+        multiply = self._loops.forward_pair if self.pair else self._loops.forward
         values = np.zeros(len(total), np.float32)
         for phases, where in self._turned(total):
             part = np.empty(len(total), np.float32)
@@ -141,7 +142,7 @@ class FourierMap(FeatureMap):
         if residuals.shape[1] > 1:
             return super().adjoint(total, residuals)
         weights = np.ascontiguousarray(residuals[:, 0], np.float32)
-        multiply = self._loops.adjoint_pair if self._pair else self._loops.adjoint
+        multiply = self._loops.adjoint_pair if self.pair else self._loops.adjoint
         gathered: npt.NDArray[Any] = np.zeros(total.shape[1] * self._per_phase)
         # Single-precision sums are kept short, or rounding would add up over many rows.
         for start in range(0, len(total), _CHUNK):
@@ -150,12 +151,12 @@ class FourierMap(FeatureMap):
                 part = np.zeros(where.stop - where.start, np.float32)
                 multiply(phases, weights[rows], part)
                 gathered[where] += part
-        return (gathered * self._norm)[:, None]
+        return (gathered * self.norm)[:, None]
 
     def _turned(self, total: Array) -> Iterator[tuple[Array, slice]]:
         """Yield hθ for each harmonic h, and the columns of its features."""
         total = np.ascontiguousarray(total)
-        width = total.shape[1] * (2 if self._pair else 1)
-        for place, harmonic in enumerate(self._harmonics):
+        width = total.shape[1] * (2 if self.pair else 1)
+        for place, harmonic in enumerate(self.harmonics):
             phases = total if harmonic == 1 else total * total.dtype.type(harmonic)
             yield phases, slice(place * width, (place + 1) * width)

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.compute.place import Place
 from vertikal.data.encoding import Encoding
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, PeerStopped, RingError
@@ -75,7 +76,8 @@ class Party:
     ``secret`` is this party's own 32 bytes, from which its private part of the model is drawn;
     ``labels`` is None at a feature party. ``job`` names the run, and all parties must have the same
     ``settings_digest``. ``checkpoints`` are given at all parties or at none. ``prepared`` is what a
-    dealer without columns has prepared for this run. ``save_shard`` is called with a shard that is
+    dealer without columns has prepared for this run. ``place`` is where this party multiplies, by
+    default in threads. ``save_shard`` is called with a shard that is
     good for prediction already, in case this party vanishes before the end.
     """
 
@@ -96,6 +98,7 @@ class Party:
         save_shard: Callable[[Any], None] = lambda shard: None,
         checkpoints: Checkpoints | None = None,
         prepared: PreparedCorrelation | None = None,
+        place: Place | None = None,
     ) -> None:
         check_masking(masking, shape)
         strangers = [name for name in label_parties if name not in mesh.parties]
@@ -111,6 +114,7 @@ class Party:
         self.label_parties = label_parties
         self.checkpoints = checkpoints
         self.save_shard = save_shard
+        self.place = place or Place()
         self._mesh = BookedMesh(mesh, self.ledger)
         self._secret = secret
         self._broadcasts: dict[tuple[str, ...], int] = {}
@@ -298,6 +302,7 @@ class Party:
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
             self._tally(label_party, lasting=lasting),
+            self.place.matrices,
         )
 
     def two_party_features(
@@ -350,6 +355,7 @@ class Party:
             *self._roles_and_keys(Roles(label_party, helper, dealer, self.parties), disclosures),
             agreed,
             lambda step: self._mesh.under(disclosures[step]),
+            self.place.matrices,
         )
 
     def _roles_and_keys(

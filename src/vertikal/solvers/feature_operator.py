@@ -7,9 +7,12 @@ that holds the phases, `algorithms.kernel_machine.values` the one whose phases n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
+
+from vertikal.solvers.objective import Objective
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -37,6 +40,23 @@ class FeatureOperator(ABC):
     def gram(self, rows: Array, weights: Array, columns: slice = ALL) -> Array | None:
         """Φᵀ·diag(weights)·Φ over some rows and columns, to precondition; None if not offered."""
         return None
+
+    def inverse(
+        self, rows: Array, weights: Array, stiffness: float, ridge: float
+    ) -> Callable[[Array], Array] | None:
+        """Return g ↦ (κ·ΦᵀWΦ + λI)⁻¹g over some rows, κ the stiffness and λ the ridge.
+
+        None where the operator has no shorter way to it than its Gram matrix.
+        """
+        return None
+
+    def beside(self, objective: Objective) -> tuple[FeatureOperator, Objective]:
+        """Return Φ and R for a solver whose predictions stay where the products are.
+
+        They are what `forward` of the one returns and the other takes: arrays, unless an operator
+        has a better place for them.
+        """
+        return self, objective
 
     def restricted(self, rows: Array) -> FeatureOperator:
         """Φ[rows] as an operator, for several products with the same rows.

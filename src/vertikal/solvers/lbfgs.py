@@ -105,7 +105,8 @@ def solve(
     constants, most iterations.
     """
     sums = sums or Alone()
-    f = objective.start() if start is None else start.predictions.copy()
+    operator, objective = operator.beside(objective)
+    f = objective.start() if start is None else objective.resume(start.predictions)
     rows, outputs = f.shape
     solution = Solution(np.zeros((operator.width, outputs)))
     if preconditioner is None:
@@ -166,7 +167,7 @@ def solve(
         q, p = p, precondition(g)
         history.append(t * d, g - previous, p - q)
         solution.iterations += 1
-    solution.predictions = f
+    solution.predictions = np.asarray(f)
     return solution
 
 
@@ -287,14 +288,23 @@ def make_preconditioner(
     operator: FeatureOperator, objective: Objective, sample: Array
 ) -> Preconditioner:
     """Make P of κ·Φ[sample]ᵀSΦ[sample] + λI; without Φ's Gram matrix, P = λ + κ."""
-    return factored(sampled_gram(operator, objective, sample), objective)
+    rows, weights = _sampled(objective, sample)
+    apply = operator.inverse(rows, weights, objective.stiffness(), objective.penalty)
+    if apply is not None:
+        return Preconditioner(apply, offered=True)
+    return factored(operator.gram(rows, weights), objective)
 
 
 def sampled_gram(operator: FeatureOperator, objective: Objective, sample: Array) -> Array | None:
     """Compute ΦᵀSΦ on a sample of the rows, S their weights in the Hessian; None if not offered."""
+    return operator.gram(*_sampled(objective, sample))
+
+
+def _sampled(objective: Objective, sample: Array) -> tuple[Array, Array]:
+    """Return the rows of the sample that count, and their weights in the Hessian."""
     shares = objective.shares()
     sample = sample[shares[sample] > 0] if shares[sample].any() else np.flatnonzero(shares)
-    return operator.gram(sample, shares[sample] * (shares.sum() / shares[sample].sum()))
+    return sample, shares[sample] * (shares.sum() / shares[sample].sum())
 
 
 def factored(gram: Array | None, objective: Objective) -> Preconditioner:

@@ -30,6 +30,10 @@ class Objective(ABC):
     def start(self) -> Array:
         """f at α = 0, (rows, outputs). The solver adds to it; the penalty leaves it alone."""
 
+    def resume(self, predictions: Array) -> Array:
+        """Return f of an earlier fit, (rows, outputs), for the solver to add to."""
+        return predictions.copy()
+
     @abstractmethod
     def value(self, f: Array) -> Array:
         """R(f), one number per output (outputs,)."""

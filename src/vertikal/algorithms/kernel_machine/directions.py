@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import KernelPart, Shard
+from vertikal.compute.drawing import draw_in_threads
 from vertikal.kernels.spectral import kernel_named
 from vertikal.ring.integers import Ring
 from vertikal.secure.keys.prg import derive_key, uniform_elements, uniform_reals
@@ -45,8 +46,8 @@ def draw_directions(shard: Shard, label_party: str) -> DrawnDirections:
     parts = shard.parts or (KernelPart(settings.kernel, shard.bandwidth),)
     for part, where in zip(parts, part_columns(width, len(parts)), strict=True):
         kernel = kernel_named(part.kernel)
-        drawn = kernel.directions(uniforms[:, where], kernel.shared_scalars(shared[where]))
-        omega[:, where] = drawn / part.bandwidth
+        scalars = kernel.shared_scalars(shared[where])
+        omega[:, where] = draw_in_threads(kernel, uniforms[:, where], scalars, part.bandwidth)
     # The leading bits of one draw, so that a ring of another width rounds the same offsets.
     # A party without columns brings zeros, so that a dealer can prepare its part before a run.
     bits = np.zeros(width, np.uint32)

@@ -133,7 +133,9 @@ class PhasePass:
                 own = label_party == self.party.name
                 place = into[where] if own and into is not None else None
                 with self.party.naming("columns"):
-                    phases = block.feature_map.local(columns, place)
+                    phases = self.party.place.local(
+                        block.feature_map, columns, self.party.table.rows, place
+                    )
                 if block.offsets is None:
                     total = self.party.secure_sum(phases, label_party, self._disclosure)
                 else:
@@ -170,7 +172,8 @@ class PhasePass:
                 party.checkpoints.save_block("phases", there.start // self.height, cache[there])
         if cache is None:
             return None
-        return OpenOperator(self.own, rows, cache, self._request if kept < rows else None)
+        fetch = self._request if kept < rows else None
+        return party.place.operator(self.own, rows, cache, fetch)
 
     def _resumed(self, cache: Array | None) -> int:
         """Fill ``cache`` with phases of an earlier run; return how many rows every label party has.

@@ -164,7 +164,8 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
     feature_map = direction_block(shard, draw_directions(shard, label_party)).feature_map
     for block in message_blocks(span, agreed.width):
         with party.naming("phases"):
-            phases = feature_map.local(party.table.block(block))
+            columns = party.table.block(block)
+            phases = party.place.local(feature_map, columns, party.table.rows)
         sealed.add(phases)
         party.clock.advance(block.stop - block.start)
     return sealed

@@ -274,7 +274,8 @@ class HiddenPass:
             columns = party.table.block(block)
             for label_party, hidden in self._hidden.items():
                 with party.naming("phases"):
-                    phases = self._maps[label_party].local(columns)
+                    own = self._maps[label_party]
+                    phases = party.place.local(own, columns, party.table.rows)
                 hidden.add(phases)
             party.clock.advance(block.stop - block.start)
 

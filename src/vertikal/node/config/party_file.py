@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlsplit
 
 import msgspec
 
 from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import ALGORITHMS
+from vertikal.compute.device.choice import DeviceName
 from vertikal.data.file_formats import USUAL, CsvDialect
 from vertikal.data.row_filter.grammar import parse_filter
 from vertikal.errors import InputError
@@ -41,6 +43,7 @@ MISSING = ("refuse", "mean", "indicator")
 UNKNOWN_IDS = ("reject", "degraded")
 DIFFERENCING = ("refuse", "warn")
 OUTPUTS = ("text", "json")
+DEVICES = get_args(DeviceName)
 LEAST_LOG = 1 << 12
 MOST_LOGS = 1000
 CATALOG = ("none", "names", "summary")
@@ -183,6 +186,13 @@ class Log(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Older files that are kept."""
 
 
+class Compute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The place of this party's own products; no job says anything about it."""
+
+    device: str = "auto"
+    """One of `DEVICES`."""
+
+
 class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of a party file."""
 
@@ -202,6 +212,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     monitor: Monitor | None = None
     console: Console | None = None
     log: Log = Log()
+    compute: Compute = Compute()
 
     @classmethod
     def load(cls, path: Path) -> PartyFile:
@@ -292,6 +303,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             check_address(self.monitor.listen, plaintext=True)
         if self.console is not None:
             _check_console(self.console)
+        _one_of("compute.device", self.compute.device, DEVICES)
         _one_of("log.output", self.log.output, OUTPUTS)
         if self.log.most_bytes < LEAST_LOG or not 1 <= self.log.keep <= MOST_LOGS:
             raise InputError(

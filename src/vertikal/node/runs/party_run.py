@@ -28,6 +28,7 @@ import numpy.typing as npt
 from vertikal.algorithms.algorithm import Fit
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
+from vertikal.compute.place import Place
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.drift.profile import Profile, learn_profile
 from vertikal.data.ids import Ids, normalise
@@ -704,6 +705,7 @@ def _party(
         # Other steps are no work to go on with: what they open is counted where they begin.
         checkpoints=checkpoints,
         prepared=run.prepared if step == "train" else None,
+        place=Place(place.device),
     )
     run.steps.append(party)
     return party

@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 
+from vertikal.compute.device.choice import DeviceName
 from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError, PartyUnknown
 from vertikal.files import write_whole
@@ -73,6 +74,8 @@ class Workplace:
     """This party has trained the job before and given up its checkpoints."""
     budget: BudgetFile | None = None
     """File that jobs with differential privacy are charged to."""
+    device: DeviceName = "auto"
+    """Device that this party multiplies on."""
     test: Source | None = None
     """Table of other people, whose values are predicted after training."""
 
@@ -150,6 +153,7 @@ class ServiceWorkplace(Workplace):
         self.least_rows = home.policy.least_rows
         self.least_difference = home.policy.least_difference
         self.finished = record.done
+        self.device = cast(DeviceName, home.file.compute.device)
         self._home = home
 
     @cached_property

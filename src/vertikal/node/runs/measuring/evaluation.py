@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from vertikal.algorithms.algorithm import Algorithm, Fit
 from vertikal.algorithms.catalogue import algorithm_named
+from vertikal.compute.place import Place
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.mesh import local_meshes
@@ -281,6 +282,7 @@ def learn_alone(
             settings_digest=digest(own),
             version=__version__,
             observer=observer,
+            place=Place(place.device),
         )
 
     shard = algorithm.train(party(*trained, "train"), own)

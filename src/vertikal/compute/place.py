@@ -1,0 +1,88 @@
+"""The place of one party's products: this package's loops in threads, or a GPU.
+
+A party decides on it by itself, whatever its job: programs ask the place for what they multiply by,
+and get the same interface everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.compute.device.choice import DeviceName, choose_device, fits
+from vertikal.compute.open_operator import Fetch, OpenOperator
+from vertikal.kernels.feature_map import Block, FeatureMap
+from vertikal.ring.ring_matrix import Matrices, RingMatrix
+
+Array: TypeAlias = npt.NDArray[Any]
+
+ROOM = 3 << 29
+"""Bytes that products need on a device beside the elements."""
+
+
+def gather_there(feature_map: FeatureMap, values: Array, device: Any) -> OpenOperator | None:
+    """Return Φ of one party's rows, made on the device; None if this package's loops must do it."""
+    from vertikal.compute.device.device_operator import DeviceOperator
+    from vertikal.compute.device.local_parts import LocalPart
+
+    if not LocalPart.offered(feature_map) or feature_map.kept_dtype is not None:
+        return None
+    elements = LocalPart(feature_map, device).resident(values)
+    return None if elements is None else DeviceOperator(feature_map, elements, device)
+
+
+class Place:
+    """The device that one party computes on, chosen when the size of a problem is known."""
+
+    def __init__(self, device: DeviceName = "cpu") -> None:
+        self.device = device
+        # A map may be asked for its local part block by block: what it needs is sent there once.
+        self._parts: dict[int, tuple[FeatureMap, Any]] = {}
+
+    def local(
+        self, feature_map: FeatureMap, block: Block, rows: int, out: Array | None = None
+    ) -> Array:
+        """Compute this party's ring elements of a block, one of those of ``rows`` rows in all."""
+        device = choose_device(self.device, rows * feature_map.elements)
+        if device is None:
+            return feature_map.local(block, out)
+        from vertikal.compute.device.local_parts import LocalPart
+
+        if not LocalPart.offered(feature_map):
+            return feature_map.local(block, out)
+        known = self._parts.get(id(feature_map))
+        if known is None:
+            known = self._parts[id(feature_map)] = feature_map, LocalPart(feature_map, device)
+        return known[1].local(block, out)
+
+    def operator(
+        self, feature_map: FeatureMap, rows: int, cached: Array, fetch: Fetch | None = None
+    ) -> OpenOperator:
+        """Return Φ of summed ring elements; rows that are not cached keep it off a device."""
+        device = choose_device(self.device, rows * feature_map.elements)
+        self._parts.clear()
+        if device is None or len(cached) < rows:
+            return OpenOperator(feature_map, rows, cached, fetch)
+        # A Gram matrix, its factor and its inverse, in double precision.
+        wanted = cached.nbytes + 3 * 8 * feature_map.width**2 + ROOM
+        if not fits(device, self.device, wanted):
+            return OpenOperator(feature_map, rows, cached, fetch)
+        from vertikal.compute.device.device_operator import DeviceOperator
+
+        return DeviceOperator(feature_map, cached, device)
+
+    @property
+    def matrices(self) -> Matrices:
+        """Factory of matrices of ring elements, here or on the device."""
+        return self._matrix
+
+    def _matrix(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> RingMatrix:
+        device = choose_device(self.device, shape[0] * shape[1])
+        size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        if device is None or not fits(device, self.device, size + ROOM):
+            return RingMatrix(shape, dtype)
+        from vertikal.compute.device.device_ring_matrix import DeviceRingMatrix
+
+        return DeviceRingMatrix(shape, dtype, device)

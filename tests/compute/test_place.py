@@ -1,0 +1,91 @@
+"""The place of a party's products: which device is taken, and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from vertikal import FDSKLClassifier
+from vertikal.compute.device.choice import AUTOMATIC, choose_device
+from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.place import Place
+from vertikal.errors import InputError
+from vertikal.kernels.random_features import FourierMap
+from vertikal.ring.integers import Ring
+from vertikal.ring.ring_matrix import RingMatrix
+
+GENERATOR = np.random.default_rng(0)
+X, Y = GENERATOR.normal(size=(40, 4)), GENERATOR.random(40) > 0.5
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "vertikal.compute.device.choice.find_spec",
+        lambda name: None if name == "torch" else found(name),
+    )
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_without_torch_only_cuda_is_refused():
+    assert choose_device("auto", AUTOMATIC) is None
+    assert choose_device("cpu", AUTOMATIC) is None
+    with pytest.raises(InputError, match=r'needs torch.*pip install "vertikal\[gpu\]"'):
+        choose_device("cuda", 1)
+    with pytest.raises(InputError, match="needs torch"):
+        FDSKLClassifier(device="cuda", n_components=8).fit(X, Y)
+
+
+def test_small_problems_do_not_look_for_a_device(monkeypatch):
+    monkeypatch.setattr("vertikal.compute.device.choice.find_spec", lambda name: 1 / 0)
+    assert choose_device("auto", AUTOMATIC - 1) is None
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(InputError, match="device must be one of 'auto', 'cpu', 'cuda', got 'tpu'"):
+        FDSKLClassifier(device="tpu", n_components=8).fit(X, Y)
+
+
+def test_here_products_are_those_of_the_package():
+    place = Place()
+    feature_map = FourierMap(Ring(8), GENERATOR.normal(size=(4, 6)), np.zeros(6), 6)
+    phases = place.local(feature_map, X, len(X))
+    np.testing.assert_array_equal(phases, feature_map.local(X))
+    assert type(place.operator(feature_map, len(X), phases)) is OpenOperator
+    assert type(place.matrices((3, 2), np.uint64)) is RingMatrix
+
+
+def test_torch_without_a_gpu():
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+    if torch.cuda.is_available():
+        pytest.skip("torch finds a GPU")
+    assert choose_device("auto", AUTOMATIC) is None
+    with pytest.raises(InputError, match="where torch finds no GPU, got 'cuda'"):
+        choose_device("cuda", 1)
+
+
+def test_a_fit_by_torch_predicts_the_same(monkeypatch):
+    """All levels, with torch's build for processors in place of a GPU."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+    cpu = torch.device("cpu")
+    levels = {
+        "open": {},
+        "values": {"disclosure": "values"},
+        "sealed": {"disclosure": "sealed", "loss": "square", "max_iter": 5},
+    }
+    rows, labels = GENERATOR.normal(size=(300, 6)), GENERATOR.random(300) > 0.5
+    for level, settings in levels.items():
+        shared = {"n_components": 64, "random_state": 0, "tol": 0.2, **settings}
+        here = FDSKLClassifier(3, device="cpu", **shared).fit(rows, labels)
+        with monkeypatch.context() as patch:
+            patch.setattr("vertikal.compute.place.choose_device", lambda name, elements: cpu)
+            there = FDSKLClassifier(3, device="cuda", **shared).fit(rows, labels)
+            g = there.decision_function(rows)
+        f = here.decision_function(rows)
+        if level == "open":
+            np.testing.assert_allclose(f, g, atol=1e-6)
+        # Noise and rounding by chance are drawn anew in each fit and prediction.
+        assert np.corrcoef(f, g)[0, 1] > 0.95
