@@ -51,8 +51,9 @@ def test_each_has_a_meaning():
         "monitor.": party_file.Monitor,
         "console.": party_file.Console,
         "log.": party_file.Log,
+        "compute.": party_file.Compute,
     }
-    sections = {"tables", "policy", "http", "monitor", "console", "log"}
+    sections = {"tables", "policy", "http", "monitor", "console", "log", "compute"}
     names = {
         f"{prefix}{field.name}"
         for prefix, kind in kinds.items()

@@ -71,9 +71,10 @@ EXPLAINED = {
     "log.file": "the file of JSON lines",
     "log.most_bytes": "bytes of that file before the next one is begun",
     "log.keep": "older files that are kept",
+    "compute.device": "the device that this party computes on",
 }
 """Meaning of each setting, by its section and name."""
-_SECTIONS = ("policy", "http", "monitor", "console", "log")
+_SECTIONS = ("policy", "http", "monitor", "console", "log", "compute")
 _HEAD = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(#.*)?")
 _KEY = re.compile(r"""\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_.-]+))\s*=""")
 
