@@ -36,10 +36,9 @@ class RoundPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class OpenedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One round: where its tile begins, digests of its clients' names and of the own numbers."""
+    """One round: its tile, digests of its clients' names and of the own numbers."""
 
-    top: int
-    left: int
+    tile: Tile
     clients: list[bytes]
     numbers: bytes
 
@@ -54,7 +53,7 @@ class OpenedRounds:
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._rounds: list[tuple[tuple[int, int], frozenset[bytes], bytes]] = []
+        self._rounds: list[tuple[Tile, frozenset[bytes], bytes]] = []
         if file is not None and file.exists():
             raw = file.read_bytes()
             check_format(raw, FORMAT, f"list of opened rounds {file.name!r}", packed=True)
@@ -66,7 +65,7 @@ class OpenedRounds:
                     "nobody knows which sums may be opened, so nothing is"
                 ) from None
             for one in kept:
-                self._rounds.append(((one.top, one.left), frozenset(one.clients), one.numbers))
+                self._rounds.append((one.tile, frozenset(one.clients), one.numbers))
 
     def __len__(self) -> int:
         return len(self._rounds)
@@ -77,14 +76,15 @@ class OpenedRounds:
         """Refuse a sum over too few clients, or one that can be subtracted from an earlier one.
 
         ``numbers`` is the digest of what this client gives. Over the same clients a second sum
-        shows who has changed its numbers since; a client that has refuses.
+        shows who has changed its numbers since; a client that has refuses. Sums have something to
+        subtract if their tiles share an entry: a server may cut the kernel anew.
         """
         if len(clients) < policy.fewest:
             raise ThresholdMissed(
                 f"{who}: a sum over {len(clients)} clients, at least {policy.fewest} must be in it"
             )
         here = frozenset(map(_digest, clients))
-        earlier = [(them, given) for at, them, given in self._rounds if at == (tile.top, tile.left)]
+        earlier = [(them, given) for at, them, given in self._rounds if at.overlaps(tile)]
         for them, given in earlier:
             between = len(here ^ them)
             if 0 < between < policy.difference:
@@ -107,12 +107,12 @@ class OpenedRounds:
 
     def add(self, tile: Tile, clients: Collection[str], numbers: bytes) -> None:
         """Note a round before it can be opened, and wait until the disk has it."""
-        found = (tile.top, tile.left), frozenset(map(_digest, clients)), numbers
+        found = tile, frozenset(map(_digest, clients)), numbers
         if found in self._rounds:
             return
         self._rounds.append(found)
         if self._file is not None:
-            kept = [OpenedRound(*at, sorted(them), given) for at, them, given in self._rounds]
+            kept = [OpenedRound(at, sorted(them), given) for at, them, given in self._rounds]
             write_whole(self._file, msgspec.msgpack.encode(_List(kept)))
 
 

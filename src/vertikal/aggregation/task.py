@@ -80,6 +80,15 @@ class Tile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
         """Ring elements of the tile as it travels."""
         return packed_length(self.bottom - self.top, self.right - self.left, self.diagonal)
 
+    def overlaps(self, other: Tile) -> bool:
+        """Return True if some entry of the kernel, which is symmetric, is in both tiles."""
+        mirrored = Tile(other.left, other.right, other.top, other.bottom)
+        return any(
+            max(self.top, one.top) < min(self.bottom, one.bottom)
+            and max(self.left, one.left) < min(self.right, one.right)
+            for one in (other, mirrored)
+        )
+
     def check(self, task: Task) -> None:
         """Refuse a tile that is none of this task, or of a later one with more rows."""
         grown = self.bottom <= MOST_ROWS and self.right <= MOST_ROWS

@@ -54,6 +54,30 @@ def test_a_list_that_cannot_be_read_opens_nothing(tmp_path):
         OpenedRounds(file)
 
 
+@pytest.mark.parametrize(
+    ("tile", "shares"),
+    [
+        (Tile(0, 8, 0, 8), True),
+        (Tile(0, 4, 4, 8), True),
+        (Tile(4, 8, 4, 8), True),
+        # The kernel is symmetric: rows with columns is columns with rows.
+        (Tile(4, 8, 0, 4), True),
+        (Tile(7, 9, 0, 2), True),
+        (Tile(0, 8, 8, 16), False),
+        (Tile(8, 16, 8, 16), False),
+    ],
+)
+def test_a_server_that_cuts_the_kernel_anew_opens_nothing_more(tile, shares):
+    opened = OpenedRounds()
+    people = [f"c{number}" for number in range(40)]
+    opened.add(Tile(0, 8, 0, 8), people, b"")
+    if shares:
+        with pytest.raises(SecrecyError, match="differ by 1 clients"):
+            opened.check("me", POLICY, tile, people[1:], b"")
+    else:
+        opened.check("me", POLICY, tile, people[1:], b"")
+
+
 @pytest.mark.parametrize("announced", [False, True])
 def test_a_round_that_a_crash_ended_is_abandoned_and_never_opened_again(tmp_path, announced):
     book = RoundBook(tmp_path / "store", POLICY)
