@@ -31,3 +31,14 @@ def test_coefficients_of_random_phases_are_small(pairs):
     deviation = LARGEST[pairs] / 8
     assert abs(kept[:, 1:].std() / deviation - 1) < 0.02
     assert np.abs(kept).max() < 0.8 * LARGEST[pairs]
+
+
+@pytest.mark.parametrize("length", [0.3, 1.0, 10.0], ids=["near", "far", "beyond"])
+def test_coefficients_of_the_linear_kernel_are_no_larger(length):
+    """Its angles are ωᵀx without offsets: small for most rows, beyond a turn for the farthest."""
+    half = FEATURES.degree // 2
+    angles = length * np.random.default_rng(2).standard_normal((200, half))
+    c = polynomials_of(np.exp(1j * (angles - np.pi / 2)))
+    kept = np.hstack((c[:, :1], c[:, 1:half] - c[:, :half:-1]))
+    assert kept.std() < 1.02 * LARGEST[False] / 8
+    assert np.abs(kept).max() < 0.8 * LARGEST[False]

@@ -13,6 +13,11 @@ probability of 2·exp(−32), which is 2^-35 for all 1,024 coefficients of a blo
 N = 2,048 these are `LARGEST` = 1/4 of ‖r‖₁, and r is scaled such that this comes to full scale.
 With pairs the coefficients are c_k, of deviation √(1/N).
 
+The linear kernel has no offsets: its features are sines of angles ωᵀx. For a row these are
+independent too, since each direction is drawn by itself, and of mean zero, since ω and −ω are
+equally likely; so the bound is the same. Pairs, whose cosines would all be near 1, are refused with
+that kernel.
+
 Gradients over directions are the coefficients turned by a matrix of cosines, 22.6 times as long as
 an orthogonal one (with pairs 32 times); so noise of b bits of a word's full scale is b − 2.6 bits
 of ‖r‖₁.
