@@ -356,9 +356,9 @@ class PacketMesh(Mesh):
         """Check whether this peer may still need something that this party has."""
         if not pair.ready or pair.fault is not None or pair.heard is None or pair.ended:
             return False
-        if pair.lost is not None and now - pair.lost > self.timing.patience:
-            return False
-        if now - pair.heard > max(self.timing.silence, self.timing.patience):
+        lost = pair.lost is not None and now - pair.lost > self.timing.patience
+        silent = now - pair.heard > max(self.timing.silence, self.timing.patience)
+        if lost or silent:
             return False
         return bool(pair.out.kept) or not (pair.theirs and pair.theirs.knows)
 
