@@ -1,4 +1,4 @@
-"""What the baselines of two classes share: training and predicting by a program of all parties."""
+"""Training and predicting that the baselines of two classes share: a program of all parties."""
 
 from __future__ import annotations
 
