@@ -46,8 +46,12 @@ PARAMETERS = [
     ("feature_map", "wavelet", "one of 'fourier', 'landmarks', Fourier.*, Landmarks.*"),
     *(("alpha", value, "a positive number or 'auto'.*") for value in (0, -1.0, NAN, "big")),
     *(
-        ("bandwidth", value, "a positive number, 'mean' or 'median'")
-        for value in (0, -2.0, NAN, INFINITY, "wide", None)
+        (
+            "bandwidth",
+            value,
+            "a positive number or 'mean', 'median', or a multiple such as '0.5 mean'",
+        )
+        for value in (0, -2.0, NAN, INFINITY, "wide", "2mean", None)
     ),
     *(("n_components", value, "a positive whole number") for value in (0, -1, 1.5, True, "9")),
     *(("max_iter", value, "a positive whole number") for value in (0, 2.5)),

@@ -47,7 +47,7 @@ class FederatedKernelEstimator(FederatedEstimator):
 
     scale: Scale | EncodingKind | None = None
     kernel: str = "gaussian"
-    bandwidth: float | Literal["mean", "median"] = "mean"
+    bandwidth: float | str = "mean"
     n_components: int = 2048
     alpha: float | Literal["auto"] = "auto"
     solver: Literal["exact", "dsg"] | Stochastic = "exact"
@@ -280,7 +280,7 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     label_parties : names, or a number, default: the first party
         The parties that hold the labels. Several of them share the coefficients.
     kernel : "gaussian", "laplace", "matern" (3/2), "matern12", "matern32", "matern52" or "linear"
-    bandwidth : number, "mean" or "median"
+    bandwidth : number, "mean" or "median", or a multiple such as "0.5 mean"
         σ of exp(−‖x−x'‖²/2σ²). "mean" takes σ² = half the mean squared distance of all pairs of
         rows, for which each party adds one number about its own columns; "median" half the median
         of a sample of pairs, whose distances the label party sees (``disclosure="open"`` only).

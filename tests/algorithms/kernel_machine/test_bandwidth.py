@@ -56,6 +56,24 @@ def test_the_federated_one_is_the_plain_one(bandwidth, kernel, label_parties, ma
     assert {shard.bandwidth for shard in model.shards_.values()} == {model.bandwidth_}
 
 
+@pytest.mark.parametrize(("bandwidth", "factor"), [("0.5 mean", 0.5), ("3 median", 3.0)])
+def test_a_multiple_of_a_typical_distance(bandwidth, factor):
+    plain = PLAIN[bandwidth.split()[1]](X, "gaussian")
+    model = fit(X, bandwidth=bandwidth)
+    assert model.bandwidth_ == pytest.approx(factor * plain, rel=1e-9)
+    assert {shard.bandwidth for shard in model.shards_.values()} == {model.bandwidth_}
+    sent = {entry.disclosure.name for entry in model.ledger_.entries()}
+    assert ("distances" in sent) == bandwidth.endswith("median")
+
+
+@pytest.mark.parametrize("bandwidth", ["0.0 mean", "-1 mean", "0.5  mean", "half mean"])
+def test_multiples_that_are_none(bandwidth):
+    with pytest.raises(InputError, match="bandwidth must be a positive number or 'mean'"):
+        fit(X, bandwidth=bandwidth)
+    with pytest.raises(InputError, match="shows the label party distances of rows"):
+        fit(X, bandwidth="2 median", disclosure="values")
+
+
 @pytest.mark.parametrize("bandwidth", ["mean", "median"])
 def test_in_the_scaled_columns(bandwidth):
     model = fit(X, scale="standard", bandwidth=bandwidth)

@@ -46,7 +46,7 @@ REFUSED = [
         "one of 'standard', 'minmax', 'max', 'smooth', 'quantile', 'normal', None, got 'unit'",
     ),
     *(
-        ("bandwidth", value, "a positive number, 'mean' or 'median', got ")
+        ("bandwidth", value, "a positive number or 'mean', 'median', or a multiple .*, got ")
         for value in (0, -1.0, float("nan"), float("inf"), "wide", True, None)
     ),
     *(

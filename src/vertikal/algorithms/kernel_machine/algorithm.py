@@ -105,7 +105,7 @@ def _opened(settings: FdsklSettings) -> tuple[OpenedValues, ...]:
             # As many values as it owns directions would tell it the features.
             opened.append(OpenedValues(label_party, at_most, safe_passes=max(1, width // 4)))
         else:
-            pairs = PAIRS if settings.bandwidth == "median" else 0
+            pairs = PAIRS if settings.typical_distance == "median" else 0
             distances = pairs if label_party == settings.label_parties[0] else 0
             phases = OpenedBits(width, settings.feature_map.bits)
             opened.append(OpenedValues(label_party, phases, distances=distances))
@@ -173,7 +173,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
     def messages(self, settings: SettingsT) -> list[Disclosure]:
         found = [AGREEMENT]
         if isinstance(settings.bandwidth, str):
-            found += [DISTANCES if settings.bandwidth == "median" else MEAN, BANDWIDTH]
+            found += [DISTANCES if settings.typical_distance == "median" else MEAN, BANDWIDTH]
         if settings.seals:
             found += SEALED.values()
         elif settings.hides:

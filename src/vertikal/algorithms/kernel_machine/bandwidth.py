@@ -39,7 +39,7 @@ MEAN = Disclosure(
 BANDWIDTH = Disclosure(
     "bandwidth",
     "the bandwidth",
-    "everybody learns one number: the mean (or median) distance between rows",
+    "everybody learns one number: the mean (or median) distance between rows, or a multiple of it",
     masked=False,
 )
 
@@ -49,15 +49,18 @@ def agree_on_bandwidth(party: Party, settings: FdsklSettings, scaling: Scaling) 
 
     "mean" is over all pairs of rows, whatever their weights: each party brings one number about its
     own columns, and the leading label party sees the total. "median" is the weighted median of
-    sampled pairs, and it sees the distance of each.
+    sampled pairs, and it sees the distance of each. "0.5 mean" is half of what "mean" gives.
     """
     if not isinstance(settings.bandwidth, str):
         return float(settings.bandwidth)
     kernel = kernel_named(settings.kernel)
-    find = _median if settings.bandwidth == "median" else _mean
+    find = _median if settings.typical_distance == "median" else _mean
     with party.naming(f"bandwidth={settings.bandwidth!r}"):
         distance = find(party, settings, scaling, kernel)
-    answer = None if distance is None else {"bandwidth": kernel.typical_bandwidth(distance)}
+    answer = None
+    if distance is not None:
+        typical = kernel.typical_bandwidth(distance)
+        answer = {"bandwidth": settings.bandwidth_factor * typical}
     group = (party.leader, *(name for name in party.parties if name != party.leader))
     message: Any = party.broadcast(answer, group, BANDWIDTH)
     bandwidth = message.get("bandwidth") if isinstance(message, dict) else None

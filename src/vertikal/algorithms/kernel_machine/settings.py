@@ -53,6 +53,14 @@ MOST_HARMONIC = 16
 
 Schedule = Literal["turns", "barrier", "async"]
 Harmonic = Annotated[int, msgspec.Meta(ge=1, le=MOST_HARMONIC)]
+Typical = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^((?=\S*[1-9])\d{1,6}(\.\d{1,6})? )?(mean|median)$",
+        description="'mean', 'median', or a multiple such as '0.5 mean'",
+    ),
+]
+"""A typical distance between rows, or a multiple of it."""
 
 
 class Stochastic(Parameters, frozen=True, kw_only=True, tag_field="name", tag="dsg"):
@@ -164,7 +172,7 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
     """
 
     kernel: str = "gaussian"
-    bandwidth: Positive | Literal["mean", "median"] = "mean"
+    bandwidth: Positive | Typical = "mean"
     n_components: Count = 2048
     alpha: Positive | Literal["auto"] = "auto"
     loss: str = "logistic"
@@ -226,6 +234,16 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
                 f"'fourier' with its defaults, but for bits, with kernel={self.kernel!r}",
                 self.feature_map,
             )
+
+    @property
+    def typical_distance(self) -> str | None:
+        """The distance that σ comes from, "mean" or "median"; None if σ is given."""
+        return self.bandwidth.rpartition(" ")[2] if isinstance(self.bandwidth, str) else None
+
+    @property
+    def bandwidth_factor(self) -> float:
+        """The factor of "0.5 mean", or 1."""
+        return float(str(self.bandwidth).rpartition(" ")[0] or 1)
 
     @property
     def stochastic(self) -> Stochastic:
@@ -318,12 +336,12 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
         level = f"with disclosure={self.level!r}"
         if isinstance(self.feature_map, Landmarks):
             raise InputError.of("feature_map", f"'fourier' {level}", "landmarks")
-        if self.bandwidth == "median":
+        if self.typical_distance == "median":
             raise InputError.of(
                 "bandwidth",
                 f"a number or 'mean' {level}: 'median' shows the label party distances of rows, "
                 "from which columns follow",
-                "median",
+                self.bandwidth,
             )
         if self.feature_map.bits not in HIDDEN_PHASE_BITS:
             raise InputError.of("bits of feature_map", f"8 or 16 {level}", self.feature_map.bits)
