@@ -78,7 +78,8 @@ def test_the_same_question_twice_has_other_noise_and_other_numbers():
         value_bits=6,
     )
     first, second = session.result
-    # Twice uniform noise of 2^-6 of full scale, which is 64.
-    assert 0.9 < (first - second).std() / np.sqrt(2 / 3) < 1.15
+    # Twice uniform noise of 2^-6 of full scale, which is 64 and a margin of 5 %; the deviation of
+    # 96 rows is right to 6 %, so that five times as much leaves no run to chance.
+    assert 0.75 < (first - second).std() / np.sqrt(2 / 3) < 1.4
     answers = frames(session)["bob", "products/forward/answer/hidden"]
     assert not np.array_equal(*answers)
