@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from vertikal import FDSKLClassifier
+from vertikal import FDSKLClassifier, KernelClassifier, Stochastic
 from vertikal.compute.device.choice import AUTOMATIC, choose_device
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.compute.place import Place
@@ -67,25 +67,55 @@ def test_torch_without_a_gpu():
         choose_device("cuda", 1)
 
 
-def test_a_fit_by_torch_predicts_the_same(monkeypatch):
-    """All levels, with torch's build for processors in place of a GPU."""
+LEVELS = {
+    "open": {},
+    "several label parties": {"label_parties": 2},
+    "classes": {},
+    "landmarks": {"feature_map": "landmarks"},
+    "stochastic": {"solver": Stochastic(n_steps=5)},
+    "values": {"disclosure": "values", "tol": 0.2},
+    "sealed": {"disclosure": "sealed", "loss": "square", "max_iter": 5},
+}
+
+
+@pytest.fixture
+def by_torch(monkeypatch):
+    """Let every party compute by torch's build for processors, as it would on a GPU."""
     torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
     cpu = torch.device("cpu")
-    levels = {
-        "open": {},
-        "values": {"disclosure": "values"},
-        "sealed": {"disclosure": "sealed", "loss": "square", "max_iter": 5},
-    }
-    rows, labels = GENERATOR.normal(size=(300, 6)), GENERATOR.random(300) > 0.5
-    for level, settings in levels.items():
-        shared = {"n_components": 64, "random_state": 0, "tol": 0.2, **settings}
-        here = FDSKLClassifier(3, device="cpu", **shared).fit(rows, labels)
-        with monkeypatch.context() as patch:
-            patch.setattr("vertikal.compute.place.choose_device", lambda name, elements: cpu)
-            there = FDSKLClassifier(3, device="cuda", **shared).fit(rows, labels)
-            g = there.decision_function(rows)
-        f = here.decision_function(rows)
-        if level == "open":
-            np.testing.assert_allclose(f, g, atol=1e-6)
+    choices = {"cpu": None, "cuda": cpu}
+    chosen = ["cpu"]
+    monkeypatch.setattr(
+        "vertikal.compute.place.choose_device", lambda name, elements: choices[chosen[0]]
+    )
+    return lambda name: chosen.__setitem__(0, name)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_fit_by_torch_predicts_the_same(by_torch, level):
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(300, 6))
+    labels = rows[:, 0] * rows[:, 1] + rows[:, 4] > 0
+    if level == "classes":
+        labels = np.digitize(rows[:, 0] + rows[:, 3], [-1, 1])
+    found = []
+    for device in ("cpu", "cuda"):
+        by_torch(device)
+        model = FDSKLClassifier(3, n_components=64, random_state=0, **LEVELS[level])
+        found.append(model.fit(rows, labels).decision_function(rows))
+    if level in ("values", "sealed"):
         # Noise and rounding by chance are drawn anew in each fit and prediction.
-        assert np.corrcoef(f, g)[0, 1] > 0.95
+        assert np.corrcoef(*found)[0, 1] > 0.95
+    else:
+        np.testing.assert_allclose(*found, atol=2e-3 if level == "landmarks" else 1e-5)
+
+
+def test_an_estimator_that_tunes_itself_finds_the_same_by_torch(by_torch):
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(200, 5))
+    found = []
+    for device in ("cpu", "cuda"):
+        by_torch(device)
+        model = KernelClassifier(2, random_state=0, n_components=64)
+        found.append(model.fit(rows, rows[:, 0] * rows[:, 3] > 0).decision_function(rows))
+    np.testing.assert_allclose(*found, atol=1e-3)
