@@ -211,3 +211,10 @@ def test_another_job_with_two_label_parties_is_drawn(world, owner):
     assert words_of(owner.get("/jobs").text).index(record.id) < words_of(
         owner.get("/jobs").text
     ).index(world.record.id)
+
+
+def test_following_a_job_tells_what_showing_it_does(world):
+    shown = world.service.answer({"command": "show", "job": world.digest})
+    followed = world.service.answer({"command": "follow", "job": world.digest})
+    assert followed.pop("parties") == shown["details"]["parties"]
+    assert followed == {key: one for key, one in shown.items() if key not in ("text", "details")}

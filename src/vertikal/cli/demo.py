@@ -44,7 +44,20 @@ from vertikal.cli.terminal.loading import loading
     is_flag=True,
     help="Instead: a recommender on a small generated catalogue, printed; no report.",
 )
-def demo(out: Path, rows: int, seed: int, mesh: str, no_open_hint: bool, recommender: bool) -> None:
+@click.option(
+    "--console",
+    is_flag=True,
+    help="Instead: three services with a job that waits, and a link to the web page of each.",
+)
+def demo(
+    out: Path,
+    rows: int,
+    seed: int,
+    mesh: str,
+    no_open_hint: bool,
+    recommender: bool,
+    console: bool,
+) -> None:
     """Train with three parties, compare, and show who learned what.
 
     Each party is a process of its own on this machine (with --mesh local a thread); nothing is sent
@@ -52,7 +65,9 @@ def demo(out: Path, rows: int, seed: int, mesh: str, no_open_hint: bool, recomme
     """
     with loading():
         from vertikal.demo import show
-    if recommender:
+    if console:
+        show.open_consoles(rows, seed)
+    elif recommender:
         show.recommend(seed)
     else:
         show.show(out, rows, seed, mesh, hint=not no_open_hint)

@@ -178,9 +178,11 @@ def _routes(console: Console) -> Any:
             if console.streams.open >= live.MOST_STREAMS:
                 return _response(console.error(503, "too many pages watch at once"))
             cookie = request.cookies.get(console.cookie, "")
+            # Parts of a page have no token in them: all of one role see the same.
+            key = "regions", request.url.path, asked.session.role
             found = live.events(
                 console.streams,
-                lambda: make(asked),
+                lambda: console.view.shared(key, lambda: make(asked)),
                 lambda: console.sessions.find(cookie) is not None,
                 run_in_threadpool,
             )

@@ -28,6 +28,7 @@ class ConsoleChild:
         self._party = party
         self._say = say
         self._process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
         self._stopping = False
 
     def start(self) -> None:
@@ -44,16 +45,18 @@ class ConsoleChild:
             )
         except OSError as error:
             raise VertikalError(f"the console could not be started: {error.strerror}") from None
-        threading.Thread(target=self._listen, name="console", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="console", daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         """Pass on what the console says."""
         process = self._process
         if process is None or process.stdout is None:
             return
-        for line in process.stdout:
-            if line.strip():
-                self._say(f"console: {line.strip().removeprefix('error: ')}")
+        with process.stdout as lines:
+            for line in lines:
+                if line.strip():
+                    self._say(f"console: {line.strip().removeprefix('error: ')}")
         process.wait()
         if not self._stopping:
             self._say("console: it has ended; the service goes on without it")
@@ -71,3 +74,5 @@ class ConsoleChild:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if self._listener is not None:
+            self._listener.join(GRACE)

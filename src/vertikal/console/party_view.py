@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,6 +64,13 @@ class PartyView:
         found = self._recent.get(("show", digest), lambda: self.connection.ask("show", job=digest))
         return dict(found)
 
+    def follow(self, digest: str) -> dict[str, Any]:
+        """One job with what changes while it runs: its state, decisions and run."""
+        found = self._recent.get(
+            ("follow", digest), lambda: self.connection.ask("follow", job=digest)
+        )
+        return dict(found)
+
     def peers(self) -> list[dict[str, Any]]:
         return list(self._recent.get("peers", lambda: self.connection.ask("peers")))
 
@@ -80,6 +88,10 @@ class PartyView:
     def audit(self) -> list[Line]:
         """All lines of the audit log; only new ones are read."""
         return self._audit.lines(self.connection.store / "audit.log")
+
+    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Make something that several pages show at once."""
+        return self._recent.get(key, make)
 
     def disk(self) -> tuple[int, int]:
         """Bytes free, and all bytes, of the disk of the store."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +35,8 @@ from vertikal.reporting.units import bytes_text, seconds_text
 
 REPORT = "report.html"
 PLAIN_WIDTH = 110
+MOST_PEOPLE = 3000
+"""People of the services: enough for a model, and few enough for a visitor who waits."""
 
 
 def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
@@ -60,11 +64,53 @@ def show(out: Path, rows: int, seed: int, mesh: str, *, hint: bool) -> None:
     if hint:
         address = (out / REPORT).resolve().as_uri()
         console.print(f"Open it in a browser: {escape(address)}", soft_wrap=True)
+        console.print(
+            f"Decide about a job in a browser, as an owner: {escape(_command())} demo --console",
+            soft_wrap=True,
+        )
 
 
 def recommend(seed: int) -> None:
     """Run the recommender, and print what it does."""
     show_recommender(_console(), seed)
+
+
+def open_consoles(rows: int, seed: int) -> None:
+    """Serve three parties with a job that waits until the user stops it, and print their links."""
+    from vertikal.demo.federation import FIRST, NAMES, WAITING, DemoFederation, lay_out
+
+    console = _console()
+    # Whoever ends this process ends the services too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="vertikal-demo-") as folder:
+        lay_out(Path(folder), min(rows, MOST_PEOPLE), seed)
+        federation = DemoFederation(Path(folder))
+        try:
+            with console.status("starting the services of lender, bank and shop"):
+                federation.start()
+                federation.submit(FIRST)
+                federation.submit(WAITING)
+            console.print(
+                f"Three parties run on this machine. Job [bold]{FIRST}[/] trains now, approved by "
+                f"rule; job [bold]{WAITING}[/] waits for the owner of the bank.\n"
+                "Each party has its own web page; a link is good once, for ten minutes:\n"
+            )
+            for name in NAMES:
+                told = "  decide here" if name == "bank" else ""
+                # The link stands alone on its line, so that a terminal can open it.
+                print(f"  {name:<7}{federation.link(name)}{told}", flush=True)
+            console.print("\nCtrl-C stops all of it, and removes its folder.")
+            while True:
+                time.sleep(3600)
+        finally:
+            with console.status("stopping"):
+                federation.stop()
+
+
+def _command() -> str:
+    """Name this program as it was called."""
+    called = Path(sys.argv[0])
+    return _shown(called) if called.name == "vertikal" and called.exists() else "vertikal"
 
 
 def _show(console: Console, data: DataSet, seed: int, mesh: str) -> Comparison:

@@ -20,7 +20,7 @@ from vertikal.errors import (
 from vertikal.node.approval.catalog import NONE, CatalogEntry, OwnCatalog
 from vertikal.node.approval.decisions import Decisions
 from vertikal.node.approval.job_description import describe
-from vertikal.node.approval.job_details import job_details
+from vertikal.node.approval.job_details import decisions_of, job_details
 from vertikal.node.approval.job_records import JobBook, JobRecord
 from vertikal.node.approval.table_changes import TableChanges
 from vertikal.node.approval.table_check import check_tables
@@ -128,6 +128,7 @@ class Service:
             "submit": self._submit,
             "list": self._list,
             "show": self._show,
+            "follow": self._follow,
             "approve": self._approve,
             "reject": self._reject,
             "cancel": self._cancel,
@@ -263,6 +264,15 @@ class Service:
             **summary,
             "text": describe(self.home, record, summary["state"]),
             "details": job_details(self.home, record, self.book.all()),
+            "run": describe_run(self.runs.run_of(record)),
+        }
+
+    def _follow(self, job: str) -> Any:
+        """Tell of a job what changes while it runs, without what takes time to describe."""
+        record = self.book.named(job)
+        return {
+            **self._summary(record),
+            "parties": decisions_of(record),
             "run": describe_run(self.runs.run_of(record)),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vertikal.console.page import Answer, Asked
 from vertikal.errors import LogTampered
-from vertikal.node.storage.audit_log import verify
+from vertikal.node.storage.audit_log import Line, verify
 from vertikal.node.storage.audit_wording import facts_text, found_in
 
 LINES = 100
@@ -47,7 +47,7 @@ def _page(asked: Asked, words: str, tampered: bool) -> Answer:
         title="Audit",
         search=search,
         rows=[
-            (line.number, line.time[:19].replace("T", " "), line.event, facts_text(line.facts))
+            (line.number, line.time[:19].replace("T", " "), line.event, _facts(line))
             for line in found[(number - 1) * LINES : number * LINES]
         ],
         found=len(found),
@@ -58,3 +58,9 @@ def _page(asked: Asked, words: str, tampered: bool) -> Answer:
         words=words,
         tampered=tampered,
     )
+
+
+def _facts(line: Line) -> str:
+    """Write the facts of a line; the id of a job says what its name and digest would say again."""
+    told_by_id = ("digest", "name") if "job" in line.facts else ()
+    return facts_text({key: one for key, one in line.facts.items() if key not in told_by_id})

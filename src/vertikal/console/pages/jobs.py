@@ -47,12 +47,12 @@ def job_page(asked: Asked) -> Answer:
 
 def regions(asked: Asked) -> dict[str, str]:
     """The parts of the page that change by themselves, by their ids."""
-    one = _job(asked)
+    one = asked.view.follow(_digest(asked))
     return {
         "state": asked.fill("job_state.html", job=one, look=_look(one)),
         "run": asked.fill("job_run.html", **run_content(asked, one)),
         "log": asked.fill("job_log.html", log=_log(asked, one["digest"])),
-        "decisions": asked.fill("job_decisions.html", details=one["details"]),
+        "decisions": asked.fill("job_decisions.html", details={"parties": one["parties"]}),
     }
 
 
@@ -142,15 +142,19 @@ def _must_decide(asked: Asked) -> None:
 
 
 def _job(asked: Asked) -> dict[str, Any]:
-    digest = asked.path["digest"]
-    if not _DIGEST.fullmatch(digest):
-        raise RequestRefused(404, "there is no such job")
     try:
-        return asked.view.job(digest)
+        return asked.view.job(_digest(asked))
     except InputError as error:
         if "there is no job" in str(error):
             raise RequestRefused(404, "there is no such job") from None
         raise
+
+
+def _digest(asked: Asked) -> str:
+    digest = asked.path["digest"]
+    if not _DIGEST.fullmatch(digest):
+        raise RequestRefused(404, "there is no such job")
+    return digest
 
 
 def _is_over(one: dict[str, Any]) -> bool:

@@ -42,7 +42,7 @@ def job_details(home: PartyHome, record: JobRecord, others: Iterable[JobRecord])
         "columns": list(columns),
         "label": job.parties[me].label or "",
         "rows": proposal.rows,
-        "parties": [_party(record, name) for name in job.names],
+        "parties": decisions_of(record),
         "routes": [
             {
                 "what": route.disclosure.what,
@@ -63,6 +63,11 @@ def job_details(home: PartyHome, record: JobRecord, others: Iterable[JobRecord])
         "not_compared": home.not_compared(job.names),
     }
     return {key: _plain(value) for key, value in told.items()}
+
+
+def decisions_of(record: JobRecord) -> list[dict[str, Any]]:
+    """List the parties of a job with their roles, and what each has decided."""
+    return [_plain(_party(record, name)) for name in record.proposal.job.names]
 
 
 def _party(record: JobRecord, name: str) -> dict[str, Any]:
