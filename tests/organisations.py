@@ -70,8 +70,8 @@ DEGRADED = "degraded_predictions = true\n"
 RULE = """
 [[policy.standing]]
 who = ["lender"]
-algorithms = ["fdskl", "avfkam", "kernel", "admm"]
-disclosures = ["open", "values", "sealed", "rounds", "private"]
+algorithms = ["fdskl", "avfkam", "kernel", "admm", "gram"]
+disclosures = ["open", "values", "sealed", "rounds", "kernel", "private"]
 per_day = 100
 """
 

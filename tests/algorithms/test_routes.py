@@ -24,6 +24,7 @@ JOBS = {
     "avfkam, two label parties": ("avfkam", {**SMALL, "disclosure": "open"}, 2),
     "kernel": ("kernel", {"n_components": 32, "disclosure": "open"}, 1),
     "admm": ("admm", {"max_iter": 5}, 1),
+    "gram": ("gram", {}, 1),
 }
 
 

@@ -34,12 +34,12 @@ from vertikal import (
 )
 from vertikal.algorithms.admm.settings import AdmmSettings
 from vertikal.algorithms.fedcfk.settings import FedcfkSettings, KomdSettings
+from vertikal.algorithms.gram.kernel_choice import KernelChoice
 from vertikal.algorithms.gram.secgram import GramSettings
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, FdsklSettings
 from vertikal.algorithms.tuned.settings import KernelSettings
 from vertikal.baselines.pooled import PooledKernelClassifier, PooledSettings
 from vertikal.errors import InputError
-from vertikal.estimators.secure_kernel import KernelChoice
 from vertikal.parameters import fields_of, read
 
 RECORDS = {

@@ -77,6 +77,12 @@ JOBS = {
         "directions": None,
     },
     "admm": {"top": 'algorithm = "admm"', "settings": "max_iter = 60", "directions": None},
+    "gram": {"top": 'algorithm = "gram"', "settings": "C = 2.0", "directions": None},
+    "gram ridge": {
+        "top": 'algorithm = "gram"',
+        "settings": 'machine = "ridge"\nkernel = "polynomial"\ndegree = 2\ngamma = 0.3',
+        "directions": None,
+    },
     "admm kernel": {
         "top": 'algorithm = "admm"',
         "settings": 'kernel = { name = "gaussian", bandwidth = 2.0, n_components = 64 }\n'
@@ -96,6 +102,8 @@ EXACT = {
     "kernel, as many directions as it takes",
     "admm",
     "admm kernel",
+    "gram",
+    "gram ridge",
 }
 """Jobs that give the same numbers whenever they run with the same secrets."""
 LONG = {
@@ -103,14 +111,15 @@ LONG = {
     "kernel, two label parties",
     "kernel, as many directions as it takes",
     "admm kernel",
+    "gram ridge",
 }
-PROBABLE = {name for name in JOBS if name != "avfkam sealed"}
+PROBABLE = set(JOBS) - {"avfkam sealed", "gram", "gram ridge"}
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     root = tmp_path_factory.mktemp("algorithms")
-    everything = ("open", "values", "sealed", "rounds", "private")
+    everything = ("open", "values", "sealed", "rounds", "kernel", "private")
     many = "predictions_per_day = 100000\nmost_row_bits = 100000\n" + RULE
     policy = {"lender": HTTP, "bank": many, "shop": many}
     lay_out(root, ROWS, policy, everything, labelled=("lender", "bank"))

@@ -68,6 +68,8 @@ LEVELS: Mapping[str, str] = {
     "sealed": "nothing but predictions is opened",
     "rounds": "the label party sees the joint prediction of every training row in every round, "
     "exactly; over the rounds these tell the others' columns",
+    "kernel": "the label party sees all inner products of rows over all columns, hence all "
+    "distances; as many known rows as the others have columns give it their columns of all rows",
     "private": "the label party sees joint predictions of every training row under noise, within "
     "the privacy budget of each party",
 }

@@ -20,6 +20,7 @@ ALGORITHMS: dict[str, str] = {
     "avfkam": "vertikal.algorithms.kernel_machine.algorithm:AVFKAM",
     "kernel": "vertikal.algorithms.tuned.algorithm:KERNEL",
     "admm": "vertikal.algorithms.admm.algorithm:ADMM",
+    "gram": "vertikal.algorithms.gram.algorithm:GRAM",
 }
 """Name in job files → module and name of the `Algorithm`."""
 

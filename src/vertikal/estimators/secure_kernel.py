@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -15,53 +14,15 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from vertikal.algorithms.gram.kernel_choice import BOOLEAN, KernelChoice, KernelName
 from vertikal.algorithms.gram.secgram import Gram, GramSettings, cross_gram, gram_matrix
 from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
 from vertikal.estimators.base import FederatedEstimator
-from vertikal.kernels import dot_product
-from vertikal.kernels.bandwidth import sample_pairs, weighted_median
-from vertikal.parameters import Count, Number, Parameters, Positive, build
+from vertikal.parameters import build
 from vertikal.party.party import digest
 
 Array = npt.NDArray[Any]
-
-KernelName = Literal["rbf", "linear", "polynomial", "dot_product", "conjunctive", "disjunctive"]
-BOOLEAN = ("conjunctive", "disjunctive")
-
-
-class KernelChoice(Parameters, frozen=True, kw_only=True):
-    """A kernel with its numbers, applied to inner products of ``variables`` columns."""
-
-    kernel: KernelName = "rbf"
-    gamma: Positive | Literal["median"] = "median"
-    degree: Count = 3
-    coef0: Number = 1.0
-    coefficients: tuple[Number, ...] = (0.0, 1.0, 1.0)
-    variables: Count = 1
-
-    def fixed(self, gram: Gram, weights: Array, seed: int, variables: int) -> KernelChoice:
-        """The same with γ as a number: "median" is found on these rows, for "rbf", and else 1."""
-        gamma = self.gamma
-        if gamma == "median":
-            gamma = _median_gamma(gram, weights, seed) if self.kernel == "rbf" else 1.0
-        return msgspec.structs.replace(self, gamma=gamma, variables=variables)
-
-    def __call__(self, gram: Gram) -> Array:
-        values = gram.values
-        assert self.gamma != "median"
-        if self.kernel == "rbf":
-            return dot_product.rbf(values, gram.left, gram.right, self.gamma)
-        if self.kernel == "polynomial":
-            return dot_product.polynomial(values, self.degree, self.gamma, self.coef0)
-        if self.kernel == "dot_product":
-            return dot_product.dot_product_polynomial(values, self.coefficients)
-        if self.kernel == "conjunctive":
-            return dot_product.conjunctive(values, self.degree)
-        if self.kernel == "disjunctive":
-            left, right = gram.left, gram.right
-            return dot_product.disjunctive(values, left, right, self.variables, self.degree)
-        return values
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -285,13 +246,3 @@ class SecureKernelRidge(RegressorMixin, SecureKernelEstimator):
         """The target of each row."""
         cross = self._cross_kernel(X, getattr(self, "support_", np.empty(0, np.int64)))
         return np.asarray(cross @ self.dual_coef_ + self.mean_)
-
-
-def _median_gamma(gram: Gram, weights: Array, seed: int) -> float:
-    """γ = 1 / the median squared distance of a sample of pairs of rows."""
-    pairs = sample_pairs(len(gram.left), seed)
-    first, second = pairs.T
-    distances = gram.left[first] + gram.left[second] - 2 * gram.values[first, second]
-    # Copies of a row are at distance zero up to the rounding of the sum.
-    distances[distances <= 4 * gram.fixed_point.error] = 0.0
-    return 1.0 / weighted_median(distances, weights[pairs].prod(axis=1))

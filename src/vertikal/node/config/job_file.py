@@ -1,6 +1,6 @@
 """The job file: one TOML file that says what to train, by which parties, on which tables.
 
-    algorithm = "fdskl"              # or "avfkam", "kernel", "admm"
+    algorithm = "fdskl"              # or "avfkam", "kernel", "admm", "gram"
     timeout = 300
     [settings]                       # of the algorithm, most as the estimators' parameters
     n_components = 512

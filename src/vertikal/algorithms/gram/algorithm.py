@@ -1,0 +1,95 @@
+"""A kernel machine on the secure kernel as the rest of the tree sees it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues, Route
+from vertikal.algorithms.gram import machine
+from vertikal.algorithms.gram.machine import SecureKernelShard
+from vertikal.algorithms.gram.secgram import PRODUCTS, RING, SIZES
+from vertikal.algorithms.gram.settings import SecureKernelSettings
+from vertikal.party.party import AGREEMENT, Party
+from vertikal.privacy.budget import BudgetFile
+from vertikal.privacy.ledger import Disclosure
+from vertikal.secure.hidden.openings import OpenedBits
+
+Array = npt.NDArray[Any]
+
+_PRODUCT_BITS = 64
+"""Bits of an inner product at most."""
+_KEPT = 16
+"""Training rows that the known answers of a shard are about."""
+
+
+class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
+    """SecGram (Polato et al.) with a support vector machine or ridge regression on it."""
+
+    name: ClassVar[str] = "gram"
+    description: ClassVar[str] = "a kernel machine on the exact kernel of all columns (SecGram)"
+    settings_type = SecureKernelSettings
+    shard_type = SecureKernelShard
+
+    def train(
+        self,
+        party: Party,
+        settings: SecureKernelSettings,
+        budget: BudgetFile | None = None,
+        job: str = "",
+    ) -> SecureKernelShard:
+        return machine.train(party, settings)
+
+    def predict(self, party: Party, shard: SecureKernelShard) -> Array | None:
+        return machine.predict(party, shard)
+
+    def exposure(self, settings: SecureKernelSettings) -> Exposure:
+        """Count one inner product with each other row."""
+        products = OpenedBits(settings.most_rows, _PRODUCT_BITS)
+        (leader,) = settings.label_parties
+        return Exposure(level="kernel", opened=(OpenedValues(leader, products),))
+
+    def messages(self, settings: SecureKernelSettings) -> list[Disclosure]:
+        return [AGREEMENT, SIZES, RING, PRODUCTS]
+
+    def routes(self, settings: SecureKernelSettings) -> list[Route]:
+        everybody, leader = settings.parties, settings.label_parties
+        ways = {
+            AGREEMENT: (everybody, everybody),
+            SIZES: (everybody, leader),
+            RING: (leader, everybody),
+            PRODUCTS: (everybody, leader),
+        }
+        return [Route(one, *ways[one]) for one in self.messages(settings)]
+
+    def prediction_shows(self, settings: SecureKernelSettings) -> str:
+        return (
+            f"{settings.label_parties[0]} gets the inner products of each row with the training "
+            "rows that carry the model, over all columns, from which the others' columns of the "
+            "row follow up to a rotation; everybody learns which training rows these are"
+        )
+
+    def cost(self, settings: SecureKernelSettings, rows: int, columns: int) -> Cost:
+        number = 4 if settings.ring_bits == "auto" else settings.ring_bits // 8
+        tiles = rows * (rows + 1) // 2 * number
+        sent = dict.fromkeys(settings.parties, tiles)
+        sent[settings.label_parties[0]] = 0
+        memory = dict.fromkeys(settings.parties, 8 * rows * columns)
+        memory[settings.label_parties[0]] += 24 * rows**2
+        return Cost(sent, 3, memory, float(rows) ** 2 * (columns + rows))
+
+    def known_answers(self, shard: SecureKernelShard, rows: Array) -> Array:
+        """Compute this party's part of inner products with its first training rows."""
+        centre, factor = shard.scaling.arrays()
+        return np.asarray((rows - centre) * factor @ shard.rows[:_KEPT].T)
+
+    def facts_for_owner(self, shard: SecureKernelShard) -> dict[str, Any]:
+        return machine.stored(shard)
+
+    def predicts_log_odds(self, settings: SecureKernelSettings) -> bool:
+        return False
+
+
+GRAM = SecureKernel()
