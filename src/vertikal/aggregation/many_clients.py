@@ -22,6 +22,7 @@ from vertikal.aggregation.messages import (
     HEAD,
     RECORD,
     VECTOR,
+    Announced,
     Challenge,
     Done,
     Down,
@@ -43,6 +44,10 @@ from vertikal.secure.secagg.client_keys import SigningKey
 Array = npt.NDArray[Any]
 
 _TLS = client_context()
+RETRIES = (1.0, 3.0, 9.0)
+"""Seconds before a client dials again."""
+HANDSHAKE = 300.0
+"""Seconds that TLS may take: all clients of a process share a thread."""
 
 
 Act = Callable[[str, bytes], Iterable[bytes]]
@@ -65,20 +70,39 @@ class TaskClient:
     opened: OpenedRounds
     sent: int = 0
     received: int = 0
+    pause: float = 0.0
+    """Seconds before each answer, of a slow client."""
+    survivors: tuple[str, ...] = ()
+    """Clients whose numbers are in the last sum, as the server announced them."""
 
     async def take_part(
         self, numbers: Callable[[Task], Contribution], act: Act = faithfully, seconds: float = 600.0
     ) -> int:
-        """Connect, take part in one round, and return over how many clients its sum is."""
+        """Connect, take part in one round, and return over how many clients its sum is.
+
+        A server that too many dial at once hangs up on some; they dial again, later and later.
+        """
         async with asyncio.timeout(seconds):
-            host, _, port = self.server.address.rpartition(":")
-            reader, writer = await asyncio.open_connection(host, int(port), ssl=_TLS)
+            reader, writer = await self._connected()
             try:
                 shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
                 check_server(shown, self.server.fingerprint)
                 return await self._round(reader, writer, numbers, act)
             finally:
                 writer.transport.abort()
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, _, port = self.server.address.rpartition(":")
+        for wait in (*RETRIES, None):
+            try:
+                return await asyncio.open_connection(
+                    host, int(port), ssl=_TLS, ssl_handshake_timeout=HANDSHAKE
+                )
+            except OSError:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+        raise AssertionError("not reached")
 
     async def _round(
         self,
@@ -101,7 +125,10 @@ class TaskClient:
         participant.give(numbers(welcome.task))
         await self._send(writer, packed(Ready()))
         while True:
-            reply = participant.answer(await self._receive(reader))
+            said = await self._receive(reader)
+            if isinstance(said, Announced):
+                self.survivors = tuple(said.clients)
+            reply = participant.answer(said)
             if isinstance(reply, Done):
                 return reply.clients
             if reply is None:
@@ -110,6 +137,7 @@ class TaskClient:
                 frame = head(reply.nbytes, VECTOR) + reply.tobytes()
             else:
                 frame = packed(reply)
+            await asyncio.sleep(self.pause)
             for part in act(participant.stage, frame):
                 await self._send(writer, part)
 

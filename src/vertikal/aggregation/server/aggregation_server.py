@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import ssl
 import time
 from collections.abc import Callable
@@ -67,7 +68,7 @@ from vertikal.secure.secagg.client_keys import is_signed
 
 HANDSHAKE = 10.0
 """Seconds that a new connection has for TLS and its ticket."""
-STRANGERS = 256
+STRANGERS = 1024
 """Connections at once that have not shown a ticket."""
 BACKLOG = 1024
 BEAT = 15.0
@@ -142,6 +143,7 @@ class AggregationServer:
 
     async def run(self, stop: asyncio.Event, began: Callable[[], object] = bool) -> None:
         """Serve until ``stop`` is set; ``began`` is called once clients can come."""
+        _raise_file_limit(self.file.rounds.most_connections + STRANGERS)
         host, _, port = self.file.listen.rpartition(":")
         try:
             listening = await asyncio.start_server(
@@ -475,11 +477,20 @@ def read_authority(path: Path) -> bytes:
     return key
 
 
+def _raise_file_limit(wanted: int) -> None:
+    """Let this process have as many connections as it should, if the system allows it.
+
+    A process often may have 1,024 files unless it asks for more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted + 256 if hard == resource.RLIM_INFINITY else min(wanted + 256, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def _short(error: Exception) -> str:
     return printable(" ".join(str(error).split()))[:500]
 
 
 def _memory_mb() -> float:
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
