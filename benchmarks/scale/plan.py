@@ -23,7 +23,6 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.scale.service import NAMES, lay_out, start, submit
 from vertikal.node.control import ask
 
-LEVELS = ("open", "values", "sealed")
 WITHIN = 1.5
 """The plan over the run, or the run over the plan, whichever is larger."""
 
@@ -67,11 +66,17 @@ def measure(
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", directions=256, sizes="2000,8000,30000", part="")
-    sizes = [int(one) for one in options.sizes.split(",")]
-    settings = {"sizes": sizes, "levels": LEVELS, "directions": options.directions, "holdout": 0.2}
+    options = arguments(
+        __doc__ or "",
+        directions=256,
+        sizes="2000,8000,30000",
+        levels="open,values,sealed",
+        part="",
+    )
+    sizes, levels = [int(one) for one in options.sizes.split(",")], options.levels.split(",")
+    settings = {"sizes": sizes, "levels": levels, "directions": options.directions, "holdout": 0.2}
     bench = Benchmark(f"scale-plan{options.part and '-'}{options.part}", settings)
-    for level in LEVELS:
+    for level in levels:
         for rows in sizes:
             plan, took, stages = measure(rows, level, options.directions)
             planned = 60 * plan["minutes"]["as measured"]
