@@ -1,6 +1,7 @@
 """An aggregation server: clients dial in, wait, and take part in rounds as these open.
 
-One thread and one event loop carry all connections; an idle one costs a socket and its TLS state.
+One thread and one event loop carry all connections; an idle one costs a socket and the 256 KiB that
+asyncio reads TLS into.
 One round runs at a time, over one tile of the kernel. The server keeps the book of rounds and the
 kernel on disk, and nothing else: whatever moment it is killed at, it starts again between two
 rounds.
