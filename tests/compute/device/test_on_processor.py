@@ -75,3 +75,23 @@ def test_kernel_columns():
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 def test_ring_products(dtype, vectors):
     checks.check_ring_products(CPU, dtype=dtype, vectors=vectors)
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Let everything be done a few rows at a time."""
+    monkeypatch.setattr("vertikal.compute.device.device_ring_matrix.MULTIPLIED", 500)
+    monkeypatch.setattr("vertikal.compute.device.phase_decoding.DECODED", 400)
+    monkeypatch.setattr("vertikal.compute.device.local_parts.TILE", 1000)
+    monkeypatch.setattr("vertikal.compute.device.transfer.BUFFER", 300)
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_blocks_of_rows_make_no_difference(monkeypatch):
+    for dtype in (np.uint32, np.uint64):
+        checks.check_ring_products(CPU, dtype=dtype, vectors=2)
+    checks.check_products(CPU, monkeypatch, bits=8, kind="pair", precise=False)
+    checks.check_products(CPU, monkeypatch, bits=8, kind="cosine", precise=False, outputs=2)
+    checks.check_inverse(CPU, monkeypatch)
+    checks.check_fourier_phases(CPU, bits=8)
+    checks.check_landmark_distances(CPU, bits=16)
