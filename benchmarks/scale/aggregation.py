@@ -205,6 +205,8 @@ def main() -> None:
         name="load",
         flower=1,
     )
+    if options.data:
+        options.drop, options.dropping, options.rounds = 0.0, 0.15, 1
     run = Benchmark(f"aggregation-{options.data or options.name}", vars(options) | {"out": ""})
     if options.data:
         _movielens(run, options)
@@ -278,7 +280,6 @@ def _movielens(run: Benchmark, options: Any) -> None:
     from vertikal.algorithms.gram.client_gram import secure_gram
     from vertikal.secure.secagg.in_one_process import aggregate
 
-    options.drop, options.dropping = 0.0, 0.15
     pairs, *shape = movielens(options.data)
     watched = np.zeros(shape, np.uint8)
     watched[tuple(pairs.T)] = 1
