@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+import tarfile
 import urllib.error
 import urllib.request
 
@@ -19,6 +20,7 @@ from vertikal.console.child import ConsoleChild
 from vertikal.console.server import ConsolePlace, ConsoleServer
 from vertikal.console.sessions import VIEWER
 from vertikal.errors import InputError
+from vertikal.node.backup.archive import write_backup
 from vertikal.node.config.party_file import Console, PartyFile
 from vertikal.node.storage.audit_log import read
 
@@ -103,6 +105,17 @@ def test_a_socket_serves_a_proxy(bank):
     finally:
         server.stop()
     assert ConsolePlace.of(bank).running() is None
+
+
+def test_sessions_are_not_backed_up(bank, tmp_path):
+    place = ConsolePlace.of(bank)
+    place.sessions.make_link(VIEWER)
+    (bank.store / "kept").write_text("kept")
+    write_backup(bank.file, tmp_path / "bank.backup", None)
+    with tarfile.open(tmp_path / "bank.backup") as archive:
+        names = archive.getnames()
+    assert "store/kept" in names
+    assert not any("console" in name for name in names)
 
 
 @pytest.mark.parametrize(

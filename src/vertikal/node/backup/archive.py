@@ -5,9 +5,9 @@ so that half an archive is refused. The archive is readable by its owner only, a
 a passphrase is given.
 
 Left out are checkpoints, since a run that goes on from an old one would open things that were
-opened before; correlations of dealers, of which each serves one run; tables, tokens and passphrase
-files. A backup may be made while the service runs: each file is whole, logs are copied after their
-heads, and models after the records of their jobs.
+opened before; correlations of dealers, of which each serves one run; tables, tokens, passphrase
+files and sessions of the console. A backup may be made while the service runs: each file is whole,
+logs are copied after their heads, and models after the records of their jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT = 1
 HEAD, DIGESTS = "backup.json", "digests.json"
 PARTY, KEY, CERTIFICATE, FEDERATION, STORE = "party", "key", "certificate", "federation", "store"
 _PIECE = 1 << 20
-_LEFT_OUT = {"checkpoints", "lock", "control.sock", "room", "restored.json"}
+_LEFT_OUT = {"checkpoints", "console", "lock", "control.sock", "room", "restored.json"}
 _PASSING = re.compile(r"\..+\.[0-9a-f]{8}|\.(new|gone)-[0-9a-f]+|.*\.lock|.*\.new")
 """Names of files that are being written, or are locks."""
 
