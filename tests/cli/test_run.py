@@ -104,7 +104,7 @@ def test_threads_leave_a_model_in_a_store_for_each_party(folder: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["bank", "shop"]
 
 
-@pytest.mark.parametrize("mesh", ["local", "network"])
+@pytest.mark.parametrize("mesh", ["local", pytest.param("network", marks=pytest.mark.slow)])
 def test_the_result_of_an_evaluation_is_printed(folder: Path, mesh: str) -> None:
     path = folder / "job.toml"
     path.write_text(f"{JOB}\n[evaluation]\nholdout = 0.3\n")

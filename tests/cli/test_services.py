@@ -34,6 +34,7 @@ def vertikal(folder, name, *arguments, code=0):
     return done.output
 
 
+@pytest.mark.slow
 def test_a_job_by_command(folder):
     file = str(folder / "lender" / "credit.toml")
     with trio(folder) as world:

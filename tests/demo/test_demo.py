@@ -286,6 +286,7 @@ def test_the_users_stop_while_modules_load_is_quiet(tmp_path: Path, module: str)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_users_stop_ends_every_party(tmp_path: Path) -> None:
     process = stoppable("", tmp_path / "out", tmp_path / "temporary")
     try:

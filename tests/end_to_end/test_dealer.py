@@ -94,6 +94,7 @@ def coefficients(folder):
     return (bank.coefficient_share + shop.coefficient_share).view(np.int64) * 2.0**-COEFFICIENT_BITS
 
 
+@pytest.mark.slow
 def test_a_prepared_dealer_that_is_also_the_relay(folder):
     stock = folder / "correlation"
     done = command("dealer", "prepare", str(folder / "job.toml"), "--out", str(stock))

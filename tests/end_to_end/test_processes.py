@@ -297,6 +297,7 @@ def relist(folder, name, identity, file="federation.toml"):
     (folder / file).write_text("\n".join(entries))
 
 
+@pytest.mark.slow
 def test_an_expired_certificate_stops_every_party_before_anything_is_sent(folder):
     old = Identity.create("shop", days=1, now=datetime.now(UTC) - timedelta(days=3))
     relist(folder, "shop", old)

@@ -30,13 +30,13 @@ CHECKED = [
     FDSKLRegressor(n_components=256, bandwidth="median"),
     AVFKAMClassifier(n_components=256, bandwidth="median"),
     ADMMClassifier(),
-    ADMMRegressor(),
     SecureKernelSVC(),
     SecureKernelRidge(),
     KernelClassifier(n_components=32),
-    KernelRegressor(n_components=32),
 ]
 MORE = [
+    ADMMRegressor(),
+    KernelRegressor(n_components=32),
     FDSKLClassifier(n_components=256, solver=QUICK),
     FDSKLClassifier(n_components=256, missing="indicator", scale="smooth"),
     AVFKAMClassifier(n_components=256, solver=QUICK),

@@ -107,7 +107,14 @@ EXACT = {
 }
 """Jobs that give the same numbers whenever they run with the same secrets."""
 LONG = {
+    "fdskl encoded",
+    "fdskl values encoded",
+    "little memory",
+    "avfkam values",
     "avfkam sealed",
+    "avfkam, two label parties",
+    "avfkam in turns",
+    "avfkam async",
     "kernel, two label parties",
     "kernel, as many directions as it takes",
     "admm kernel",

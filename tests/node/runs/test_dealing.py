@@ -44,7 +44,7 @@ def begin(root, level="values", names=WITH_NOTARY, **policy):
     "names",
     [WITH_NOTARY, pytest.param(("lender", "bank", "notary"), marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", ["values", pytest.param("sealed", marks=pytest.mark.slow)])
 def test_owners_and_a_dealer_without_data(tmp_path, level, names):
     begin(tmp_path, level, names, notary="predictions_per_day = 160\n" + RULE)
     with trio(tmp_path, names) as world:
