@@ -28,7 +28,7 @@ FOLDER = Path(
 )
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
-"""Where Debian's package dataset-fashion-mnist puts it."""
+"""The folder of Debian's package dataset-fashion-mnist."""
 
 
 @dataclass(frozen=True)

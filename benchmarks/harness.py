@@ -1,4 +1,4 @@
-"""What every benchmark does: repeat, take the median, hold against targets, write one JSON file.
+"""Steps of every benchmark: repeat, take the median, hold against targets, write one JSON file.
 
 The file says what was measured, with which settings and versions, on how many cores and under which
 load, so that a number can be judged by somebody who was not there.

@@ -35,7 +35,7 @@ class Access:
         self._free = 0.0
 
     def through(self, size: int, start: float) -> float:
-        """When the last byte of ``size`` has passed, if the first is there at ``start``."""
+        """Return when the last byte of ``size`` has passed, if the first is there at ``start``."""
         if self._rate is None:
             return start
         self._free = max(self._free, start) + size / self._rate

@@ -1,4 +1,4 @@
-"""Who learned what: the ledger of a training run, for two parties and for four.
+"""The ledger of a training run, who learned what, for two parties and for four.
 
 The bytes on the way are masked in both. What the receiver has in the end differs: with two parties
 the sum minus its own part is the other party's phases, with four it is a sum over three.

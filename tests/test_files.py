@@ -76,7 +76,7 @@ def test_a_link_to_nowhere_is_no_store(tmp_path):
 @as_root
 @pytest.mark.parametrize("what", ["folder", "link"])
 def test_a_store_or_a_link_to_it_of_another_user_is_refused(tmp_path, what):
-    """Who owns the folder reads it; who made the link chose where everything is written."""
+    """A link into a folder of another user would let that user read all that is written."""
     (tmp_path / "disk").mkdir(mode=0o700)
     (tmp_path / "store").symlink_to("disk")
     os.chown(

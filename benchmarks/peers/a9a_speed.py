@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def limit(run: Benchmark, took: float, rows: int, columns: int, iterations: int) -> None:
-    """How far from the least that the arithmetic must cost on this machine."""
+    """Compare with the least that the arithmetic must cost on this machine."""
     phases = rows * D
     run.figure("projections: multiplications and additions, GFLOP", 2 * phases * columns / 1e9)
     run.figure("solver: cosines, G", 2 * iterations * phases / 1e9)

@@ -1,4 +1,4 @@
-"""What a label party recovers of the others' columns and rows, at every disclosure level.
+"""Attacks of a label party on the others' columns and rows, at every disclosure level.
 
     python -m benchmarks.privacy.attacks
 
@@ -205,7 +205,7 @@ def matched(target: Target, held: Array) -> float:
 
 
 def chance(target: Target) -> float:
-    """What matching every row with a random record scores."""
+    """Score the match of every row with a random record."""
     _, counts = np.unique(target.hidden[:LISTED], axis=0, return_counts=True)
     return float(np.square(counts / LISTED).sum())
 

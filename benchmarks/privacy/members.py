@@ -1,4 +1,4 @@
-"""What a member of the federation gets by attacks, with the old behaviour and with the defaults.
+"""Attacks by a member of the federation, on the old behaviour and on the defaults.
 
     python -m benchmarks.privacy.members
 
@@ -23,7 +23,7 @@ EARLIER = {
     "5 invented ids: common ids learned": 523,
     "7 questions about one person answered, of 130": 130,
 }
-"""What these attacks gave before parties compared requests and counted ids and questions."""
+"""Results of these attacks before parties compared requests and counted ids and questions."""
 
 
 MOST_ROW_BITS = Policy().most_row_bits

@@ -1,4 +1,4 @@
-"""What a label party holds at each disclosure level, caught in a real run for the attacks."""
+"""The view of a label party at each disclosure level, caught in a real run for the attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a feature party gets from the sketches of a search: coefficients, labels, a score of rows.
+"""Attacks of a feature party on the sketches of a search: coefficients, labels, scores of rows.
 
     python -m benchmarks.privacy.sketches
 

@@ -1,4 +1,4 @@
-"""What the values of `KernelClassifier` show of the others' columns and rows.
+"""Attacks on the values of `KernelClassifier`: what they show of others' columns and rows.
 
     python -m benchmarks.privacy.tuned_values
 

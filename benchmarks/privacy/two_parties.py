@@ -1,4 +1,4 @@
-"""What the label party recovers of the other's columns and rows between two parties, no dealer.
+"""Attacks of the label party on the other's columns and rows, two parties without a dealer.
 
     python -m benchmarks.privacy.two_parties
 

@@ -62,7 +62,7 @@ def numbers_of(name: str, rows: int) -> Any:
 
 
 def acting(name: str, turn: int, drop: float, kept: dict[str, bytes]) -> Any:
-    """What a client does with its answers: most send them, some vanish, a few cheat."""
+    """Decide what a client does with its answers: most send them, some vanish, a few cheat."""
     draws = np.random.default_rng([turn, *name.encode()])
     fate = draws.random()
 

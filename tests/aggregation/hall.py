@@ -28,7 +28,7 @@ class LeaveRound(Exception):
 
 LENIENT = RoundPolicy(fewest=2, difference=1)
 GONE = (LeaveRound, VertikalError, OSError, EOFError, asyncio.IncompleteReadError)
-"""What a client raises that did not get to the end of a round."""
+"""Errors of a client that did not get to the end of a round."""
 
 
 @dataclass

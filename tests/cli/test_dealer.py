@@ -1,4 +1,4 @@
-"""What `vertikal dealer` says when it cannot do what it was asked."""
+"""Errors of `vertikal dealer` when it cannot do what it was asked."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_where_scores_cannot_go_is_said_first(tmp_path, out, words):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_later_batch_that_fails_loses_no_earlier_one(tmp_path, monkeypatch, kind):
-    """What the first took of the rows of a day is spent."""
+    """Rows of the day that the first request took are spent."""
     ids, out = tmp_path / "ids.csv", tmp_path / f"scores.{kind}"
     wanted = [str(number) for number in range(25_000)]
     ids.write_text("\n".join(["id", *wanted]))

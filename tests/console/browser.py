@@ -15,7 +15,7 @@ ORIGIN = "http://127.0.0.1:8601"
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: headers by their names, each with all of its values."""
+    """An answer: headers by their names, each with all of its values."""
 
     status: int
     headers: dict[str, list[str]]

@@ -82,7 +82,7 @@ def test_what_is_not_there_is_not_found(models, owner, path):
 
 @pytest.fixture
 def scored(world, monkeypatch):
-    """What was asked of the service, which scores here without other parties."""
+    """Questions to the service, which scores here without other parties."""
     asked = []
 
     def ask(command, **arguments):

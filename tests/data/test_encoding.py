@@ -178,7 +178,7 @@ columns = st.lists(numbers, min_size=1, max_size=60)
 @settings(max_examples=150, deadline=None)
 @given(columns, columns, st.sampled_from(ENCODINGS))
 def test_any_column_is_encoded_within_bounds_and_in_order(training, asked, kind):
-    """Whatever the numbers: never NaN, never far out, and in order but for rounding."""
+    """Numbers of any kind: never NaN, never far out, and in order but for rounding."""
     encoding = learn_encoding(table_of(training), kind)
     if encoding.width == 0:
         return

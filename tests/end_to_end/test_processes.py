@@ -104,7 +104,7 @@ def end_all(children):
 
 
 def said(child, seconds=100.0):
-    """What a party printed last, and its exit code; its standard input stays open till then."""
+    """Return what a party printed last, and its exit code; its input stays open till then."""
     timer = threading.Timer(seconds, child.kill)
     timer.start()
     child.stdout.read()

@@ -44,7 +44,7 @@ def models(parties, names=NAMES):
 
 
 def digests(shards):
-    """What is the same for the same shard, bit for bit."""
+    """Return what is the same for the same shard, bit for bit."""
     return {
         name: hashlib.sha256(msgspec.json.encode(shard, enc_hook=lambda one: one.tolist())).digest()
         for name, shard in shards.items()

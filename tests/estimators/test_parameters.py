@@ -110,7 +110,7 @@ def test_the_defaults_are_those_of_the_record(estimator):
 
 @pytest.mark.parametrize("estimator", RECORDS)
 def test_every_setting_can_be_given(estimator):
-    """What a job file may say, an estimator may say, but for what follows from the data."""
+    """An estimator takes what a job file takes, but for what follows from the data."""
     fields = {field.name for record in RECORDS[estimator] for field in fields_of(record)}
     fixed = {"loss"} if estimator in (FDSKLRegressor, ADMMRegressor) else set()
     assert fields - OF_THE_JOB - fixed <= set(parameters(estimator))

@@ -109,7 +109,7 @@ def test_a_user_without_ratings_is_recommended_what_others_rated_most(model):
 
 
 def test_rounds_that_tell_single_ratings_draw_a_warning(monkeypatch):
-    """What the server of many rounds can do: least squares give every user's own ratings."""
+    """Least squares over many rounds give the server every user's own ratings."""
     seen = []
     real = recommender.secure_gram
 

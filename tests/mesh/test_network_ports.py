@@ -67,7 +67,7 @@ def test_a_listening_party_refuses_tls_1_2_also_of_a_member(port, files):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_a_dialling_party_refuses_tls_1_2(version, files):
-    """Where it shows the listed certificate, the older version alone is what is wrong."""
+    """A peer that shows the listed certificate is refused for its older version alone."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = context.maximum_version = version
     context.set_alpn_protocols(["h2"])

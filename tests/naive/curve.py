@@ -20,7 +20,7 @@ def times(number: int, u: int) -> int:
 
 
 def on_the_curve(u: int) -> bool:
-    """Whether u³ + Au² + u is a square, so that a point with this coordinate exists."""
+    """Return True if u³ + Au² + u is a square, so that a point with this coordinate exists."""
     return pow(u * u * u + A * u * u + u, (P - 1) // 2, P) in (0, 1)
 
 

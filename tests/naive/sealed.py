@@ -37,7 +37,7 @@ def signed(word: int) -> int:
 
 
 def revealed(own: int, sent: int, bits: int) -> int:
-    """What A opens of its own share and the lowest bits that H sent: a signed number."""
+    """Open A's own share with the lowest bits that H sent: a signed number."""
     total = (own + sent) % 2**bits
     return total - 2**bits if total >= 2 ** (bits - 1) else total
 

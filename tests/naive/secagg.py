@@ -40,7 +40,7 @@ def interpolate_at_zero(shares: Mapping[int, int], prime: int) -> int:
 def circle_neighbours(
     job: str, commitments: Mapping[str, bytes], coins: Mapping[str, bytes], degree: int
 ) -> dict[str, set[str]]:
-    """Who is whose neighbour, written out from the coins that the committee has shown."""
+    """Write out the neighbours of each client from the coins that the committee has shown."""
 
     def text(*words: str) -> bytes:
         return b"".join(len(w.encode()).to_bytes(4, "big") + w.encode() for w in words)

@@ -40,7 +40,7 @@ def typical_distances(x):
 
 @dataclass
 class PooledModel:
-    """What the recipe chose, and its directions."""
+    """The choice of the recipe, and its directions."""
 
     round: int
     factors: tuple[float, float]

@@ -1,4 +1,4 @@
-"""What the tests of services share: beats that do not keep a test waiting, and three services."""
+"""Shared by the tests of services: beats that do not keep a test waiting, and three services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the others hear when a party cannot go on: no cell, no column, no id of it."""
+"""Messages to others from a party that cannot go on: no cell, no column, no id of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a party does not do: unapproved, altered, replayed, foreign and unoffered jobs."""
+"""Jobs that a party refuses: unapproved, altered, replayed, foreign and unoffered jobs."""
 
 from __future__ import annotations
 

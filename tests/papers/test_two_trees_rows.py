@@ -200,7 +200,7 @@ def run_as_defined(directions: str) -> tuple[Run, str]:
 
 
 def unmasked(done: Run, victim: str) -> Array:
-    """What the victim sent the bank in T1 minus what it sent the bank in T2."""
+    """Subtract what the victim sent the bank in T2 from what it sent the bank in T1."""
     masks = done.seen("bank", victim, "/t2")
     assert masks.shape == (D,)
     return np.asarray(done.seen("bank", victim, "/t1") - masks)
@@ -235,7 +235,7 @@ def near(elements: Array, truth: Array) -> float:
 
 @pytest.mark.parametrize("parties", [3, 4])
 def test_over_its_own_trees_nobody_gets_a_number_and_its_mask(parties: int) -> None:
-    """Whatever a party got in T2, taken off what it got in T1, is nobody's bare projections."""
+    """The numbers of T2, taken off those of T1, are nobody's bare projections at any party."""
     done = federation("trees", "private", parties)
     others = [name for name in NAMES[:parties] if name != "bank"]
     tried = 0

@@ -111,7 +111,7 @@ WHOLE = AdmmSettings(
 
 
 def scores(D, number):
-    """What an eavesdropper makes of one whole training run: row 0 over all rounds."""
+    """Return an eavesdropper's statistic of one whole training run: row 0 over all rounds."""
     generator = np.random.default_rng(0)
     tables = {
         "bank": Table("bank", ("a", "b"), generator.normal(size=(ROWS, 2))),

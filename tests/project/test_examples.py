@@ -14,7 +14,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
 def run_example(script: Path, directory: Path) -> str:
-    """What the script printed; fails when it failed or printed nothing.
+    """Return what the script printed; fail when it failed or printed nothing.
 
     It runs as if from the command line, in a namespace of its own, but in this process: loading the
     libraries takes longer than most examples.

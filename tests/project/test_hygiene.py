@@ -1,4 +1,4 @@
-"""What may not be in the repository, and what must agree about the version."""
+"""Things that may not be in the repository, and those that must agree about the version."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def machine_paths(root: Path, files: list[PurePosixPath]) -> list[str]:
 
 
 def has_entry(changelog: str, version: str) -> bool:
-    """Whether a heading of the changelog is for this version."""
+    """Return True if a heading of the changelog is for this version."""
     return bool(re.search(rf"^## \[?v?{re.escape(version)}\]?(?!\S)", changelog, re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""Docstrings of the package say what a thing is or does, and never begin with a question word."""
+"""Docstrings say what a thing is or does, and never begin with a question word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("src/vertikal", "tests", "benchmarks", "examples")
 QUESTION = re.compile(r"(?:What|Whether|Who|Whom|Whose|How|Where|Why|Which|When)(?:ever)?\b")
 
 
@@ -31,8 +32,9 @@ def questions(root: Path) -> list[str]:
     return found
 
 
-def test_no_docstring_begins_with_a_question():
-    assert questions(PACKAGE) == []
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_docstring_begins_with_a_question(folder):
+    assert questions(ROOT / folder) == []
 
 
 @pytest.mark.parametrize(

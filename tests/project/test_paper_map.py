@@ -66,7 +66,7 @@ def resolve(path: str) -> object:
 
 
 def is_a_test(reference: str, root: Path) -> bool:
-    """Whether ``tests/file.py::test_name`` or ``tests/file.py::TestClass::test_name`` is there."""
+    """Return True if ``tests/file.py::test_name`` or ``…::TestClass::test_name`` is there."""
     path, *names = reference.split("::")
     file = root / path
     if not names or not file.is_file():
@@ -85,7 +85,7 @@ def is_a_test(reference: str, root: Path) -> bool:
 
 
 def defects_of(row: Row, root: Path) -> list[str]:
-    """What is wrong with one row of the map."""
+    """List what is wrong with one row of the map."""
     if row.function.startswith("not implemented"):
         reasoned = re.fullmatch(r"not implemented: \S.*", row.function)
         return [] if reasoned else [f"{row.item}: give a reason, 'not implemented: ...'"]

@@ -1,4 +1,4 @@
-"""What README and docs tell a reader to type is executed.
+"""Commands and code that README and docs tell a reader to type are executed.
 
 Blocks fenced as ``python`` and the ``$ vertikal ...`` lines of blocks fenced as ``console`` run in
 the order of the page, in one namespace and one empty working directory per page. A line

@@ -30,7 +30,7 @@ def is_private(name: str) -> bool:
 
 @dataclass
 class Class:
-    """What a class statement says: its bases by name, and the private names that it defines."""
+    """Read a class statement: its bases by name, and the private names that it defines."""
 
     bases: list[str]
     private: set[str] = field(default_factory=set)
@@ -168,7 +168,7 @@ class Recording(Mesh):
 
 
 def planted(root: Path, text: str) -> list[str]:
-    """What is found in a test of this text, next to a small package."""
+    """Find what the rule finds in a test of this text, next to a small package."""
     for path, content in (("vertikal/mesh.py", PACKAGE), ("tests/test_mesh.py", text)):
         file = root / path
         file.parent.mkdir(parents=True)

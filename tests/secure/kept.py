@@ -1,4 +1,4 @@
-"""What a role of a protocol keeps in memory, whatever it calls it."""
+"""Arrays that a role of a protocol keeps in memory, whatever it calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a private release is worth on Fashion-MNIST: the same rounds with noise in place of it.
+"""The worth of a private release on Fashion-MNIST: the same rounds with noise in place of it.
 
     python -m benchmarks.papers.admm.control
 

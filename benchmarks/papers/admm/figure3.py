@@ -95,7 +95,7 @@ def study(run: Benchmark, problem: Problem, kinds: tuple[str, ...], options: Any
 
 
 def noise(problem: Problem, kind: str, deviation: float) -> Disturb:
-    """What is added to a contribution, from a generator of public numbers: a study, no privacy."""
+    """Draw what is added to a contribution, from public numbers: a study, no privacy."""
     generator = np.random.default_rng(0)
     if kind == "spherical":
         return lambda m, own: own + deviation * generator.normal(size=own.shape)

@@ -1,4 +1,4 @@
-"""Which two classes of Fashion-MNIST one band of the picture tells apart worst.
+"""The two classes of Fashion-MNIST that one band of the picture tells apart worst.
 
     python -m benchmarks.papers.admm.pairs
 

@@ -126,7 +126,7 @@ def points(found: dict[str, Result]) -> list[tuple[float, float]]:
 
 
 def seconds_to(curve: list[tuple[float, float]], goal: float) -> float:
-    """When the goal is reached for the first time."""
+    """Return when the goal is reached for the first time."""
     reached = [seconds for seconds, score in curve if score >= goal]
     return reached[0] if reached else float("inf")
 

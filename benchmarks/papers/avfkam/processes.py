@@ -39,7 +39,7 @@ PATIENCE = 900.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How much a party is slowed after each of its updates."""
+    """Delay of a party after each of its updates."""
 
     multiple: float = 0.0  # of its own compute time
     seconds: float = 0.0
@@ -67,7 +67,7 @@ class Slowed:
 
 @dataclass(frozen=True)
 class Result:
-    """What one party tells after a run."""
+    """Report of one party after a run."""
 
     training: Training
     solve_seconds: float

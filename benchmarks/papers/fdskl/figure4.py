@@ -64,7 +64,7 @@ class Network:
             end.connect()
 
     def together(self, work: Callable[[str], Any]) -> dict[str, Any]:
-        """What each party's work returned, all at the same time."""
+        """Return what each party's work returned, all at the same time."""
         results: dict[str, Any] = {}
 
         def one(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What is kept on disk: opened rounds, the book of rounds, and the kernel in tiles."""
+"""Files that a server keeps: opened rounds, the book of rounds, and the kernel in tiles."""
 
 from __future__ import annotations
 

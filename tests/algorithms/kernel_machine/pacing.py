@@ -32,7 +32,7 @@ class Pace:
     def at_step(self, party, number): ...
 
     def wait_for(self, condition):
-        """Whether it came true before patience ran out."""
+        """Return True if it came true before patience ran out."""
         with self.changed:
             return self.changed.wait_for(condition, PATIENCE)
 

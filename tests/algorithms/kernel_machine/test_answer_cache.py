@@ -93,7 +93,7 @@ def fresh():
 
 
 def opened(checkpoints, owner, helper, *, gradients=False):
-    """What the helper has booked: forward products, or gradients (written as negative numbers)."""
+    """List what the helper has booked: forward products, or gradients (as negative numbers)."""
     entries = checkpoints[helper].lists[f"opened-{owner.encode().hex()}"]
     found = [np.frombuffer(entry, np.int64).tolist() for entry in entries]
     return [entry for entry in found if (entry[0] < 0) == gradients]

@@ -1,4 +1,4 @@
-"""What each party draws from its seed, against the plain draw, and who could draw it too."""
+"""Draws of each party from its seed, against the plain draw, and who could draw them too."""
 
 from __future__ import annotations
 

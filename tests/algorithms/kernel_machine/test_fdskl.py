@@ -50,7 +50,7 @@ def make(estimator=FDSKLClassifier, **settings):
 
 @pytest.fixture
 def views():
-    """What label parties hold, by party, of the next fit."""
+    """Labels by party, of the next fit."""
     with watching() as found:
         yield found
 

@@ -56,7 +56,7 @@ def make(estimator=FDSKLClassifier, **settings):
 
 
 def coefficients(model):
-    """What label party and helper together have, which nobody has alone."""
+    """Add up what label party and helper have, which nobody has alone."""
     total = sum(model.shards_[name].coefficient_share for name in ("bank", "shop"))
     return total.view(np.int64) * 2.0**-COEFFICIENT_BITS / np.sqrt(2 / len(total))
 

@@ -1,4 +1,4 @@
-"""What a fit leaves behind: the ledger, the report, and what an observer was told."""
+"""Traces of a fit: the ledger, the report, and what an observer was told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a party decides by itself: once per job, and no more often than its rules say."""
+"""Decisions that a party makes by itself: once per job, and no more often than its rules say."""
 
 from __future__ import annotations
 

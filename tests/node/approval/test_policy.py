@@ -1,4 +1,4 @@
-"""What a policy says to the settings of a job that opens values."""
+"""Answers of a policy to the settings of a job that opens values."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_code_leads_to_a_plain_address(address):
 
 
 def test_a_file_that_is_no_entry_stays_here():
-    """Whoever made the code listens; nobody so much as dials."""
+    """The maker of the code listens; nobody so much as dials."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         asking = code(f"127.0.0.1:{listening.getsockname()[1]}", "party")

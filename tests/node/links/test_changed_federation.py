@@ -185,7 +185,7 @@ def test_a_removed_member_is_cut_off_and_its_runs_are_told(make):
 
 @pytest.mark.parametrize("first", ["lender", "bank"])
 def test_parties_that_hear_of_a_removal_one_after_the_other_stay_connected(make, first):
-    """What they still send to the removed member or pass on from it is dropped, nothing else."""
+    """Messages to the removed member or from it are dropped, and no others."""
     ends = make("lender")
     change = remove(ends.file.root, NAMES, ("shop",), identity("lender"))
     for name in ("bank", "clinic"):

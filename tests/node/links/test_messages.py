@@ -1,4 +1,4 @@
-"""What services say to one another: signed by the sender, for one receiver, in one form."""
+"""Messages between services: signed by the sender, for one receiver, in one form."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from vertikal.node.links.standing_links import (
 
 NAMES = ("lender", "bank", "shop")
 PACKET = envelope.pack_head(envelope.STATE, 0, 1, 2, 0)
-"""What the relay passes on of a run: its envelope can be read, its body cannot."""
+"""A message of a run as the relay passes it on: its envelope can be read, its body cannot."""
 
 
 class Heard:
@@ -325,7 +325,7 @@ def test_the_relay_passes_on_what_is_in_order(lender):
 
 
 def test_a_member_that_sends_too_many_messages_is_not_listened_to(lender):
-    """What is beyond the limit is neither read nor passed on, and costs others nothing."""
+    """Messages beyond the limit are neither read nor passed on, and cost others nothing."""
     link, complaints = Link("shop", False), []
     lender.link_up(link)
     lender.on_nonsense = lambda *complaint: complaints.append(complaint)

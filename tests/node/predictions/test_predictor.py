@@ -40,7 +40,7 @@ def test_predictions_go_on_while_the_model_is_trained_again(trained, monkeypatch
 
 
 def refused(world, words):
-    """Whether the bank has noted that it refused something with these words."""
+    """Return True if the bank has noted that it refused something with these words."""
     log = world["bank"].home.store / "audit.log"
     told = [line for line in read(log) if line.event == "refused"]
     return any(words in str(line.facts["words"]) for line in told)

@@ -98,7 +98,7 @@ def test_audit_logs_have_one_digest_per_request_which_tells_no_id(world):
 
 
 def test_a_salt_that_differs_from_party_to_party_is_found_out(world, monkeypatch):
-    """Whoever could choose the key of each party could look for two lists with one digest."""
+    """A party that could choose every key could look for two lists with one digest."""
     world.done(world.submit().digest)
     real = Party.tell
 

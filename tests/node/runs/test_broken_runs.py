@@ -1,4 +1,4 @@
-"""What runs that are broken off open, charge and leave behind: no more than was agreed, in all."""
+"""Runs that are broken off open, charge and leave behind no more than was agreed, in all."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def world(tmp_path):
 
 
 class Opened:
-    """What the helper opened in all runs, and what it was asked."""
+    """Return what the helper opened in all runs, and what it was asked."""
 
     def __init__(self, monkeypatch):
         self.passes, self.questions = 0, Counter()

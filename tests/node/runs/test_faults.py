@@ -1,4 +1,4 @@
-"""What goes wrong between submitting a job and its model, and what parties make of it."""
+"""Faults between submitting a job and its model, and what parties make of them."""
 
 from __future__ import annotations
 

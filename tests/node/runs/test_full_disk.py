@@ -193,7 +193,7 @@ def test_what_cannot_be_saved_has_not_happened(tmp_path, disk):
 
 
 def test_other_writes_of_a_run_that_find_no_room(world, disk, monkeypatch):
-    """What is no file of the store's own functions is no defect of the program either."""
+    """A full disk in a function of another library is no defect of the program either."""
     real, met = CheckpointFolder.saved_blocks, []
 
     def saved_blocks(self, name):

@@ -1,4 +1,4 @@
-"""What a service does about memory between jobs."""
+"""Memory that a service gives back between jobs."""
 
 import subprocess
 import sys

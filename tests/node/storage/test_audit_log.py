@@ -121,7 +121,7 @@ def test_every_byte_counts(path):
 
 
 def test_a_cut_end_shows_against_a_head_that_somebody_keeps(path):
-    """Whoever cuts the log and its head file is found by a head of another day, and only so."""
+    """A cut of both log and head file is found by a head of another day, and only so."""
     head = verify(path)
     lines = lines_of(path)
     path.write_text("".join(lines[:3]))

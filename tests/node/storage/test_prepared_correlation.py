@@ -149,7 +149,7 @@ def test_of_many_who_want_it_one_gets_it(folder):
 
 
 def test_a_copy_used_twice_in_one_run_is_seen(folder, monkeypatch):
-    """Whoever copies the file and deals from both: the helper sees the same numbers come again."""
+    """A dealer with two copies of the file: the helper sees the same numbers come again."""
     job = job_of(folder)
     settings = job.algorithm_settings()
     write_correlation(folder / "c", FDSKL, settings, ROWS)

@@ -1,4 +1,4 @@
-"""What an honest but curious party holds after a real run, and nothing else, to be attacked."""
+"""The view of an honest but curious party after a real run, and nothing else, to be attacked."""
 
 from __future__ import annotations
 

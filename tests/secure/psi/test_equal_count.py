@@ -52,7 +52,7 @@ def as_set(points):
 
 
 def test_no_message_is_a_point_of_a_known_thing(monkeypatch):
-    """Whoever tries all classes at all places finds nothing: every point carries a secret."""
+    """A search of all classes at all places finds nothing: every point carries a secret."""
     domains = []
 
     def hashing(messages, domain, threads):

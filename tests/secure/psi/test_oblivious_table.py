@@ -23,7 +23,7 @@ def values_of(count):
 
 
 def left_over(words, slots):
-    """How many of these keys peeling leaves to the shared slots, if these could not help."""
+    """Count the keys that peeling leaves to the shared slots, if these could not help."""
     words = words.copy()
     words[:, 3] = 0
     try:

@@ -71,7 +71,7 @@ def session(summed, exponents):
 
 
 def domain(session, *purpose):
-    """What keeps the hashes of this run apart from all others: public names, and the salt."""
+    """Return what keeps the hashes of this run apart from all others: names, and the salt."""
     (salt,) = {
         frame.payload()["salt"]
         for frame in session.tape

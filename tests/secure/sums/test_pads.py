@@ -187,7 +187,7 @@ def test_the_worked_example_of_the_docstring(monkeypatch):
 
 
 def test_the_party_whose_name_comes_first_adds():
-    """Whatever the order of the group: both ends must decide alike."""
+    """Any order of the group: both ends must decide alike."""
     keys = {me: PairKeys(me, "j", {peer: KEY}) for me, peer in (("a", "b"), ("b", "a"))}
     pad = prg.uniform_elements(keys["a"].key("b", "pads"), (5,), np.uint8, stream=0)
     for me, peer, masked in (("a", "b", pad), ("b", "a", 0 - pad)):

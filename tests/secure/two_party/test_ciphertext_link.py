@@ -23,7 +23,7 @@ MESSAGE = np.arange(COUNT * RING.degree).reshape(COUNT, RING.degree) * 16
 
 @pytest.fixture(scope="module")
 def sent():
-    """What the helper has after a message, hidden twice, and what the label party makes of it."""
+    """Return what the helper has after a message, hidden twice, and what the label party reads."""
     back = {}
 
     def work(mesh):

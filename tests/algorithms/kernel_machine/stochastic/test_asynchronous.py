@@ -208,7 +208,7 @@ class Held(Pace):
                 self.ended.add(party)
 
     def others_wait(self, limit):
-        """Whether the others make all updates that they may make while the slow stay, no more."""
+        """Return True if the others make all updates that they may while the slow stay, no more."""
         made = self.wait_for(lambda: all(self.steps[p] == 1 + limit for p in self.others))
         time.sleep(0.2)
         return made and all(self.steps[p] == 1 + limit for p in self.others)
