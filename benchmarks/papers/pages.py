@@ -19,9 +19,17 @@ MOST_FIGURES = 60
 
 
 def write_page(
-    paper: str, items: Sequence[Item], folder: Path, state: Mapping[str, Any], absent: Sequence[str]
+    paper: str,
+    items: Sequence[Item],
+    folder: Path,
+    state: Mapping[str, Any],
+    absent: Sequence[str],
+    parts: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write the page of one paper from the result files in ``folder``."""
+    """Write the page of one paper from the result files in ``folder``.
+
+    ``absent`` are data sets that are not here; ``parts`` says of which only a part is.
+    """
     sections = [section_of(item, folder, state.get(item.id, {})) for item in items]
     page = render_page(
         "benchmarks.papers",
@@ -30,6 +38,7 @@ def write_page(
         subtitle="Tables and figures: published beside ours",
         sections=sections,
         absent=[(name,) for name in absent],
+        parts=list((parts or {}).items()),
         overview=[(one["name"], one["verdict"], one["state"]) for one in sections],
     )
     path = folder / f"papers-{paper}.html"
@@ -49,10 +58,9 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         "state": "no result here" if not found else f"{len(found)} result files",
         "seconds": None if seconds is None else seconds_text(seconds),
         "figures": [
-            (str(one["benchmark"]), name, shown(value))
+            (str(one["benchmark"]), *row)
             for one in found
-            for name, value in list(one["figures"].items())[:MOST_FIGURES]
-            if shown(value) is not None
+            for row in beside(one["figures"])[:MOST_FIGURES]
         ],
         "settings": [
             (str(one["benchmark"]), name, str(value))
@@ -61,6 +69,24 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         ],
         "charts": charts,
     }
+
+
+def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """List figures by name with ours and the paper's, which is empty where it gives none.
+
+    A figure "…, published" or "…: as published for SET" is the paper's of the figure "…" or
+    "…: test AUC, mean".
+    """
+    theirs, ours = {}, {}
+    for name, value in figures.items():
+        said = shown(value)
+        mark = re.fullmatch(r"(.*)(, published|: as published for [\w-]+)", name)
+        if mark:
+            own = mark[1] + (": test AUC, mean" if ":" in mark[2] else "")
+            theirs[own] = said or ""
+        elif said is not None:
+            ours[name] = said
+    return [(name, said, theirs.get(name, "")) for name, said in ours.items()]
 
 
 def results_of(item: Item, folder: Path, ending: str = ".json") -> list[Path]:

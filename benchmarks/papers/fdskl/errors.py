@@ -33,8 +33,8 @@ from vertikal.reporting.line_chart import Series, line_chart
 PARTIES = 4
 STEP_SIZES = {
     "FDSKL, published rule": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "FDSKL, blocks": (1.0, 2.0, 4.0, 8.0, 16.0),
-    "DSG": (1.0, 2.0, 4.0, 8.0, 16.0),
+    "FDSKL, blocks": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
+    "DSG": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
     "FD-SVRG": (0.03, 0.1, 0.3, 1.0, 3.0),
 }
 """Constant steps that are tried, by method."""
