@@ -51,6 +51,8 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
     found = [json.loads(path.read_text(encoding="utf-8")) for path in results_of(item, folder)]
     charts = [chart_of(path) for path in results_of(item, folder, ".svg")]
     seconds = run.get("seconds")
+    if seconds is None and found and all("seconds" in one for one in found):
+        seconds = sum(one["seconds"] for one in found)
     return {
         "name": item.name,
         "published": item.published,
@@ -65,10 +67,15 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         "settings": [
             (str(one["benchmark"]), name, str(value))
             for one in found
-            for name, value in (one["settings"] | {"when": one["when"]}).items()
+            for name, value in (one["settings"] | run_of(one)).items()
         ],
         "charts": charts,
     }
+
+
+def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell when a result was measured, and in how many seconds where its file says so."""
+    return {name: result[name] for name in ("when", "seconds") if name in result}
 
 
 def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:

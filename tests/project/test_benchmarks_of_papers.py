@@ -19,6 +19,7 @@ from benchmarks.papers.avfkam import data as avfkam
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
 from benchmarks.papers.pages import beside, results_of, write_page
+from vertikal.reporting.units import seconds_text
 
 CHART = '<svg viewBox="0 0 1 1"><style>a { }</style><title>a chart</title></svg>'
 
@@ -127,6 +128,7 @@ def test_a_page_has_theirs_beside_ours(tmp_path):
     for words in ("0.12346", "a: 1.5", "a chart", "gisette", "30,000 rows of it"):
         assert words in page
     assert "There is no result of ours here." in page
+    assert f"It took {seconds_text(90.0)}." in page
     assert "[0, 1, 2" not in page
     assert "<style>a { }</style>" not in page
 
