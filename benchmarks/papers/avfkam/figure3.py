@@ -57,9 +57,10 @@ def main() -> None:
 def study(data: str, options: Any) -> None:
     """All schedules and stragglers on one data set."""
     rows = rows_of(data, 0, options.rows)
-    run = Benchmark(f"papers-avfkam-figure3-{data}", vars(options) | {"out": "", "data": data})
-    if data in PARTS:
-        run.figure(f"{data}: a part", PARTS[data])
+    run = Benchmark(
+        f"papers-avfkam-figure3-{data}",
+        vars(options) | {"out": "", "data": data, "part": PARTS.get(data, "all")},
+    )
     factors = [int(factor) for factor in options.factors.split(",")]
     processes = Processes(NAMES, rows.X, rows.y)
     curves: dict[tuple[str, int], list[dict[str, Result]]] = {}

@@ -74,10 +74,10 @@ def study(data: str, options: Any) -> None:
     """All methods on one data set."""
     run = Benchmark(
         f"papers-avfkam-rivals-{data}",
-        vars(options) | {"out": "", "data": data, "parties": 8, "label parties": 4},
+        vars(options)
+        | {"out": "", "data": data, "part": PARTS.get(data, "all")}
+        | {"parties": 8, "label parties": 4},
     )
-    if data in PARTS:
-        run.figure(f"{data}: a part", PARTS[data])
     scores: dict[str, list[float]] = {}
     times: dict[str, float] = {}
     chosen: dict[str, float] = {}

@@ -25,15 +25,13 @@ FEW = 3
 
 def main() -> None:
     options = arguments(__doc__ or "", data="", splits=3, rows=0, trees=50)
-    run = Benchmark("papers-fdskl-boosting", vars(options) | {"out": ""})
+    run = Benchmark("papers-fdskl-boosting", vars(options) | {"out": "", "parts": PARTS})
     absent = missing()
     means: dict[str, dict[str, float]] = {}
     for name in options.data.split(",") if options.data else SETS:
         if name in absent:
             run.figure(f"{name}: left out, not in the data folder", absent[name])
             continue
-        if name in PARTS:
-            run.figure(f"{name}: a part", PARTS[name])
         splits = [split_of(name, seed, options.rows) for seed in range(options.splits)]
         for trees in (FEW, options.trees):
             found = []

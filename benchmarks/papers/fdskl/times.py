@@ -48,12 +48,10 @@ def main() -> None:
     options = arguments(
         __doc__ or "", data="a9a", rows=0, limit=8000, steps=400, directions=2048, boost=1000
     )
-    run = Benchmark("papers-fdskl-times", vars(options) | {"out": "", "parties": 4})
+    run = Benchmark("papers-fdskl-times", vars(options) | {"out": "", "parties": 4, "parts": PARTS})
     absent = missing()
     given = {"parties": 4, "n_components": options.directions, "random_state": 0}
     solver = Stochastic(n_steps=options.steps)
-    for name, part in PARTS.items():
-        run.figure(f"{name}: a part", part)
     for name in SETS:
         if name in absent:
             run.figure(f"{name}: left out, not in the data folder", absent[name])
