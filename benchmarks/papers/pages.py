@@ -39,7 +39,7 @@ def write_page(
         sections=sections,
         absent=[(name,) for name in absent],
         parts=list((parts or {}).items()),
-        overview=[(one["name"], one["verdict"], one["state"]) for one in sections],
+        overview=[(one["name"], in_short(one["verdict"]), one["state"]) for one in sections],
     )
     path = folder / f"papers-{paper}.html"
     path.write_text(page, encoding="utf-8")
@@ -81,19 +81,26 @@ def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
 def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """List figures by name with ours and the paper's, which is empty where it gives none.
 
-    A figure "…, published" or "…: as published for SET" is the paper's of the figure "…" or
-    "…: test AUC, mean".
+    "…, published" is the paper's of the figure "…"; "METHOD as published" and "METHOD: as published
+    for SET" are that of the figures "METHOD …: test AUC, mean".
     """
-    theirs, ours = {}, {}
+    theirs: dict[str, str] = {}
+    ours = {}
     for name, value in figures.items():
         said = shown(value)
-        mark = re.fullmatch(r"(.*)(, published|: as published for [\w-]+)", name)
-        if mark:
-            own = mark[1] + (": test AUC, mean" if ":" in mark[2] else "")
-            theirs[own] = said or ""
+        if name.endswith(", published"):
+            theirs[name.removesuffix(", published")] = said or ""
+        elif mark := re.fullmatch(r"(.*?):? as published( for [\w-]+)?", name):
+            of_method = re.compile(re.escape(mark[1]) + r"( \w+)?: test AUC, mean")
+            theirs |= {one: said or "" for one in figures if of_method.fullmatch(one)}
         elif said is not None:
             ours[name] = said
     return [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+
+
+def in_short(verdict: str) -> str:
+    """The first words of a verdict, up to its first mark."""
+    return re.split(r"[,:;.(]", verdict, maxsplit=1)[0].strip()
 
 
 def results_of(item: Item, folder: Path, ending: str = ".json") -> list[Path]:

@@ -137,12 +137,17 @@ def test_a_published_number_stands_beside_its_figure():
     figures = {
         "a9a: TSAM: test AUC, mean": 0.9,
         "a9a: TSAM: as published for a9a": 0.8999,
+        "a9a: FDSKL dsg: test AUC, mean": 0.89,
+        "a9a: FDSKL exact: test AUC, mean": 0.9,
+        "a9a: FDSKL as published": 0.4996,
         "minutes": 0.5,
         "minutes, published": "more than 900",
         "by split": [0.9, 0.8, 0.7, 0.6],
     }
     assert beside(figures) == [
         ("a9a: TSAM: test AUC, mean", "0.9", "0.8999"),
+        ("a9a: FDSKL dsg: test AUC, mean", "0.89", "0.4996"),
+        ("a9a: FDSKL exact: test AUC, mean", "0.9", "0.4996"),
         ("minutes", "0.5", "more than 900"),
     ]
 
