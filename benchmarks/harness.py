@@ -34,6 +34,7 @@ class Benchmark:
     figures: dict[str, Any] = field(default_factory=dict)
     targets: list[dict[str, Any]] = field(default_factory=list)
     _load: list[float] = field(default_factory=lambda: [round(os.getloadavg()[0], 2)])
+    _began: float = field(default_factory=time.perf_counter)
 
     def figure(self, name: str, value: Any) -> Any:
         """Keep and print one figure."""
@@ -71,6 +72,7 @@ class Benchmark:
         content = {
             "benchmark": self.name,
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - self._began, 1),
             "settings": self.settings,
             "versions": {"python": platform.python_version()} | _versions(),
             "machine": {

@@ -22,11 +22,15 @@ from typing import Any
 
 from benchmarks.datasets import is_here
 from benchmarks.harness import RESULTS
+from benchmarks.papers.avfkam import data as avfkam_data
+from benchmarks.papers.fdskl import data as fdskl_data
 from benchmarks.papers.items import ITEMS, TITLES, Item
 from benchmarks.papers.pages import results_of, write_page
 from vertikal.reporting.units import seconds_text
 
 STATE = "papers-runs.json"
+SETS = {"fdskl": fdskl_data, "avfkam": avfkam_data}
+"""Where papers keep their lists of data sets."""
 QUICK = Path("build") / "papers"
 QUICK_SHARE = 0.03
 """About the share of the full time that the sizes of ``--quick`` take."""
@@ -48,7 +52,8 @@ def main(given: Sequence[str] | None = None) -> int:
     for paper in dict.fromkeys(one.paper for one in chosen):
         items = [one for one in chosen if one.paper == paper]
         lacking = sorted({name for one in items for name in missing_files(one)})
-        print(f"page: {write_page(paper, items, folder, state, [*lacking, *absent_sets(paper)])}")
+        absent = [*lacking, *absent_sets(paper)]
+        print(f"page: {write_page(paper, items, folder, state, absent, parts_of(paper))}")
     return failed
 
 
@@ -108,15 +113,16 @@ def missing_files(item: Item) -> list[str]:
 
 def absent_sets(paper: str) -> list[str]:
     """The data sets of a paper that are not in the data folder."""
-    if paper == "fdskl":
-        from benchmarks.papers.fdskl.data import missing as missing_fdskl
-
-        return list(missing_fdskl())
-    if paper == "avfkam":
-        from benchmarks.papers.avfkam.data import missing as missing_avfkam
-
-        return list(missing_avfkam())
+    if paper in SETS:
+        return list(SETS[paper].missing())
     return ["gisette"] if paper == "admm" and not is_here("gisette/gisette_scale.xz") else []
+
+
+def parts_of(paper: str) -> dict[str, str]:
+    """The data sets of a paper of which the data folder has a part, and which part."""
+    absent = absent_sets(paper)
+    known = SETS[paper].PARTS if paper in SETS else {}
+    return {name: part for name, part in known.items() if name not in absent}
 
 
 def is_done(item: Item, folder: Path, command: Sequence[str]) -> bool:

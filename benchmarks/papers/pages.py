@@ -19,9 +19,17 @@ MOST_FIGURES = 60
 
 
 def write_page(
-    paper: str, items: Sequence[Item], folder: Path, state: Mapping[str, Any], absent: Sequence[str]
+    paper: str,
+    items: Sequence[Item],
+    folder: Path,
+    state: Mapping[str, Any],
+    absent: Sequence[str],
+    parts: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write the page of one paper from the result files in ``folder``."""
+    """Write the page of one paper from the result files in ``folder``.
+
+    ``absent`` are data sets that are not here; ``parts`` says of which only a part is.
+    """
     sections = [section_of(item, folder, state.get(item.id, {})) for item in items]
     page = render_page(
         "benchmarks.papers",
@@ -30,7 +38,8 @@ def write_page(
         subtitle="Tables and figures: published beside ours",
         sections=sections,
         absent=[(name,) for name in absent],
-        overview=[(one["name"], one["verdict"], one["state"]) for one in sections],
+        parts=list((parts or {}).items()),
+        overview=[(one["name"], in_short(one["verdict"]), one["state"]) for one in sections],
     )
     path = folder / f"papers-{paper}.html"
     path.write_text(page, encoding="utf-8")
@@ -42,6 +51,8 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
     found = [json.loads(path.read_text(encoding="utf-8")) for path in results_of(item, folder)]
     charts = [chart_of(path) for path in results_of(item, folder, ".svg")]
     seconds = run.get("seconds")
+    if seconds is None and found and all("seconds" in one for one in found):
+        seconds = sum(one["seconds"] for one in found)
     return {
         "name": item.name,
         "published": item.published,
@@ -49,18 +60,47 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         "state": "no result here" if not found else f"{len(found)} result files",
         "seconds": None if seconds is None else seconds_text(seconds),
         "figures": [
-            (str(one["benchmark"]), name, shown(value))
+            (str(one["benchmark"]), *row)
             for one in found
-            for name, value in list(one["figures"].items())[:MOST_FIGURES]
-            if shown(value) is not None
+            for row in beside(one["figures"])[:MOST_FIGURES]
         ],
         "settings": [
             (str(one["benchmark"]), name, str(value))
             for one in found
-            for name, value in (one["settings"] | {"when": one["when"]}).items()
+            for name, value in (one["settings"] | run_of(one)).items()
         ],
         "charts": charts,
     }
+
+
+def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell when a result was measured, and in how many seconds where its file says so."""
+    return {name: result[name] for name in ("when", "seconds") if name in result}
+
+
+def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """List figures by name with ours and the paper's, which is empty where it gives none.
+
+    "…, published" is the paper's of the figure "…"; "METHOD as published" and "METHOD: as published
+    for SET" are that of the figures "METHOD …: test AUC, mean".
+    """
+    theirs: dict[str, str] = {}
+    ours = {}
+    for name, value in figures.items():
+        said = shown(value)
+        if name.endswith(", published"):
+            theirs[name.removesuffix(", published")] = said or ""
+        elif mark := re.fullmatch(r"(.*?):? as published( for [\w-]+)?", name):
+            of_method = re.compile(re.escape(mark[1]) + r"( \w+)?: test AUC, mean")
+            theirs |= {one: said or "" for one in figures if of_method.fullmatch(one)}
+        elif said is not None:
+            ours[name] = said
+    return [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+
+
+def in_short(verdict: str) -> str:
+    """The first words of a verdict, up to its first mark."""
+    return re.split(r"[,:;.(]", verdict, maxsplit=1)[0].strip()
 
 
 def results_of(item: Item, folder: Path, ending: str = ".json") -> list[Path]:

@@ -62,19 +62,20 @@ def batches_of(estimator, seed, count):
     ("kind", "steps"),
     [("constant", lambda number: 0.8), ("1/t", lambda number: 0.8 / (number + 1))],
 )
-def test_every_step_is_the_plain_one(estimator, kind, steps):
+@pytest.mark.parametrize("count", [7, 12], ids=["features by step", "features kept"])
+def test_every_step_is_the_plain_one(estimator, kind, steps, count):
     model = estimator(
         n_components=D,
         alpha=0.3,
         steps=kind,
         step_size=0.8,
-        n_steps=7,
+        n_steps=count,
         batch_size=4,
         block_size=3,
         bandwidth=1.2,
         random_state=3,
     ).fit(X, Y)
-    expected = plain(model, batches_of(estimator, 3, 7), steps)
+    expected = plain(model, batches_of(estimator, 3, count), steps)
     np.testing.assert_allclose(model.coefficients_[:, 0], expected, atol=1e-6)
     assert np.abs(expected).max() > 0.05
 

@@ -13,7 +13,7 @@ from tests.naive.phases import cosines, features, round_phases
 from vertikal.errors import RingError
 from vertikal.kernels import feature_map as module
 from vertikal.kernels.phase_loops import CompiledLoops, NumpyLoops
-from vertikal.kernels.random_features import FourierMap
+from vertikal.kernels.random_features import FourierMap, project
 from vertikal.ring.integers import Ring
 
 pytest.importorskip("numba")
@@ -77,6 +77,26 @@ def test_dense_and_sparse_rows_have_the_same_phases(density):
     X = generator.normal(size=(60, 40)) * (generator.random((60, 40)) < density)
     *_, feature_map = make_map(columns=40, centre=generator.normal(size=40))
     np.testing.assert_array_equal(feature_map.local(sparse.csr_array(X)), feature_map.local(X))
+
+
+def test_rows_with_few_entries_are_not_made_dense(monkeypatch):
+    """A block of 60 by 40 has 2,400 cells, however few of them a sparse one keeps."""
+    generator = np.random.default_rng(2)
+    thin, thick = (
+        sparse.csr_array(np.where(generator.random((60, 40)) < density, 1.5, 0.0))
+        for density in (0.02, 0.5)
+    )
+    directions = generator.normal(size=(40, 3))
+    expected = thin.toarray() @ directions
+    made = []
+    original = sparse.csr_array.toarray
+    monkeypatch.setattr(
+        sparse.csr_array, "toarray", lambda self: (made.append(self.nnz), original(self))[1]
+    )
+    np.testing.assert_allclose(project(thin, directions), expected)
+    assert made == []
+    project(thick, directions)
+    assert made == [thick.nnz]
 
 
 @pytest.mark.parametrize("bits", BITS)

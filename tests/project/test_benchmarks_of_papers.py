@@ -18,7 +18,8 @@ from benchmarks.papers.admm import problems
 from benchmarks.papers.avfkam import data as avfkam
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
-from benchmarks.papers.pages import results_of, write_page
+from benchmarks.papers.pages import beside, results_of, write_page
+from vertikal.reporting.units import seconds_text
 
 CHART = '<svg viewBox="0 0 1 1"><style>a { }</style><title>a chart</title></svg>'
 
@@ -119,15 +120,44 @@ def test_a_page_has_theirs_beside_ours(tmp_path):
     one, two = item("one"), item("two")
     write_result(tmp_path, "papers-one", loss=0.123456, curve=list(range(9)), by={"a": 1.5})
     (tmp_path / "papers-one-levels.svg").write_text(CHART)
-    path = write_page("admm", (one, two), tmp_path, {one.id: {"seconds": 90.0}}, ["gisette"])
+    seconds, parts = {one.id: {"seconds": 90.0}}, {"SUSY": "30,000 rows of it"}
+    path = write_page("admm", (one, two), tmp_path, seconds, ["gisette"], parts)
     page = path.read_text()
     assert "0.5 &amp; more" in page
     assert "holds &lt;in part&gt;" in page
-    for words in ("0.12346", "a: 1.5", "a chart", "gisette"):
+    for words in ("0.12346", "a: 1.5", "a chart", "gisette", "30,000 rows of it"):
         assert words in page
     assert "There is no result of ours here." in page
+    assert f"It took {seconds_text(90.0)}." in page
     assert "[0, 1, 2" not in page
     assert "<style>a { }</style>" not in page
+
+
+def test_a_published_number_stands_beside_its_figure():
+    figures = {
+        "a9a: TSAM: test AUC, mean": 0.9,
+        "a9a: TSAM: as published for a9a": 0.8999,
+        "a9a: FDSKL dsg: test AUC, mean": 0.89,
+        "a9a: FDSKL exact: test AUC, mean": 0.9,
+        "a9a: FDSKL as published": 0.4996,
+        "minutes": 0.5,
+        "minutes, published": "more than 900",
+        "by split": [0.9, 0.8, 0.7, 0.6],
+    }
+    assert beside(figures) == [
+        ("a9a: TSAM: test AUC, mean", "0.9", "0.8999"),
+        ("a9a: FDSKL dsg: test AUC, mean", "0.89", "0.4996"),
+        ("a9a: FDSKL exact: test AUC, mean", "0.9", "0.4996"),
+        ("minutes", "0.5", "more than 900"),
+    ]
+
+
+def test_parts_of_sets_have_a_name_or_a_word_of_their_own():
+    for module in (avfkam, fdskl):
+        assert module.PARTS
+        sets = getattr(module, "SETS", None) or module.FILES
+        assert set(module.PARTS) <= set(sets)
+    assert "rcv1-small" in runner.parts_of("avfkam") or "rcv1-small" in avfkam.missing()
 
 
 def test_results_of_several_data_sets_belong_to_one_item(tmp_path):

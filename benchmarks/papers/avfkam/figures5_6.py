@@ -10,7 +10,7 @@ of the training.
 from __future__ import annotations
 
 from benchmarks.harness import Benchmark, arguments
-from benchmarks.papers.avfkam.data import FILES, missing, rows_of
+from benchmarks.papers.avfkam.data import FILES, PARTS, missing, rows_of
 from benchmarks.papers.avfkam.settings import DSG
 from vertikal import AVFKAMClassifier
 from vertikal.reporting.line_chart import Series, line_chart
@@ -26,7 +26,8 @@ HELD_OUT = 0.2
 def main() -> None:
     options = arguments(__doc__ or "", data="", rows=20_000, seed=0)
     run = Benchmark(
-        "papers-avfkam-figures5-6", vars(options) | {"out": "", "dsg": DSG, "held out": HELD_OUT}
+        "papers-avfkam-figures5-6",
+        vars(options) | {"out": "", "dsg": DSG, "held out": HELD_OUT, "parts": PARTS},
     )
     charts: dict[str, str] = {}
     absent = missing()

@@ -11,6 +11,7 @@ core, in turn, so that a party's products run in the thread whose time is measur
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import socket
@@ -93,7 +94,9 @@ class Processes:
         self._pipes: dict[str, Connection] = {}
         self._children = []
         cores = sorted(os.sched_getaffinity(0))
-        blocks = np.array_split(X, len(names), axis=1)
+        # Sliced, since columns may be sparse.
+        edges = np.linspace(0, X.shape[1], len(names) + 1).astype(int)
+        blocks = [X[:, start:end] for start, end in itertools.pairwise(edges)]
         for place, (name, block) in enumerate(zip(names, blocks, strict=True)):
             here, there = context.Pipe()
             core = cores[place % len(cores)]

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.harness import Benchmark, arguments
-from benchmarks.papers.avfkam.data import PUBLISHED, PUBLISHED_FDSKL, Rows, rows_of
+from benchmarks.papers.avfkam.data import PARTS, PUBLISHED, PUBLISHED_FDSKL, Rows, rows_of
 from benchmarks.papers.avfkam.settings import DSG, EXACT, SPLITS, TARGETS
 from vertikal import AVFKAMClassifier, FDSKLClassifier
 from vertikal.reporting.bar_chart import bar_chart
@@ -31,7 +31,7 @@ def main() -> None:
         splits = options.splits or SPLITS[data]
         run = Benchmark(
             f"papers-avfkam-table3-{data}",
-            {"parties": 8, "label parties": 4, "splits": splits}
+            {"part": PARTS.get(data, "all"), "parties": 8, "label parties": 4, "splits": splits}
             | {"dsg": DSG[data], "exact": EXACT[data]},
         )
         scores: dict[str, list[float]] = {}

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 
 from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
-from benchmarks.papers.fdskl.data import SETS, missing, split_of
+from benchmarks.papers.fdskl.data import PARTS, SETS, missing, split_of
 from benchmarks.papers.step_sizes import chosen_step
 from vertikal import FDSKLClassifier, SecureKernelSVC, Stochastic
 from vertikal.baselines.doubly_stochastic import DSGClassifier
@@ -33,8 +33,8 @@ from vertikal.reporting.line_chart import Series, line_chart
 PARTIES = 4
 STEP_SIZES = {
     "FDSKL, published rule": (0.003, 0.01, 0.03, 0.1, 0.3),
-    "FDSKL, blocks": (1.0, 2.0, 4.0, 8.0, 16.0),
-    "DSG": (1.0, 2.0, 4.0, 8.0, 16.0),
+    "FDSKL, blocks": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
+    "DSG": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
     "FD-SVRG": (0.03, 0.1, 0.3, 1.0, 3.0),
 }
 """Constant steps that are tried, by method."""
@@ -62,7 +62,9 @@ def main() -> None:
 def study(name: str, options: Any) -> None:
     """All methods on one data set."""
     run = Benchmark(
-        f"papers-fdskl-errors-{name}", vars(options) | {"out": "", "data": name, "parties": PARTIES}
+        f"papers-fdskl-errors-{name}",
+        vars(options)
+        | {"out": "", "data": name, "part": PARTS.get(name, "all"), "parties": PARTIES},
     )
     errors: dict[str, list[float]] = {}
     curves: dict[str, list[tuple[float, float]]] = {}

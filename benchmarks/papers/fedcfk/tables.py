@@ -46,6 +46,8 @@ def measures(values: Array, train: Array, test: Array) -> tuple[float, float, fl
 
 def main() -> None:
     options = arguments(__doc__ or "", data="100k", draws=10, alpha=0.1, split="random")
+    if options.split == "time" and options.data != "100k":
+        raise SystemExit("--split time needs --data 100k: the other file has no times")
     name = options.data if options.split == "random" else f"{options.data}-time"
     run = Benchmark(f"fedcfk-tables-{name}", vars(options) | {"out": ""})
     pairs, users, items = movielens(options.data)

@@ -9,6 +9,7 @@ FDSKL compares with DSG at a constant step.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -20,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vertikal.baselines.one_against_rest import OneAgainstRest
-from vertikal.baselines.pooled_features import CosineMap, Draw, decide
+from vertikal.baselines.pooled_features import CosineMap, Draw, decide, gather
 from vertikal.data.scaling import learn_scaling
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -33,6 +34,9 @@ from vertikal.parameters import Count, Parameters, Positive, build
 Array = npt.NDArray[Any]
 
 Steps = Literal["constant", "1/t"]
+
+KEPT_BYTES = 1 << 30
+"""Features of all rows are kept if they take no more than this."""
 
 
 class StochasticSettings(Parameters, frozen=True, kw_only=True):
@@ -112,16 +116,26 @@ class StochasticKernelClassifier(OneAgainstRest, BaseEstimator):
         ]
         a = np.zeros(D)
         self.n_iter_ = settings.n_steps or len(blocks)
+        features_of = self._features_of(table)
         for number in range(self.n_iter_):
             rows = self._draw_rows(y, generator)
             block, step = blocks[number % len(blocks)], settings.step(number)
-            features = self.feature_map_.local(table.block(rows)).astype(np.float64)
+            features = features_of(rows).astype(np.float64)
             slopes = self._slopes(features @ a, y[rows])
             change = features[:, block].T @ slopes
             a *= 1 - step * settings.alpha
             # One of D/F blocks stands for all.
             a[block] -= step * D / (block.stop - block.start) * change
         return a[:, None]
+
+    def _features_of(self, table: Table) -> Callable[[Array], Array]:
+        """Return the features (batch, D) of given rows, computed once if steps draw rows often."""
+        settings = self.settings_
+        drawn = self.n_iter_ * settings.batch_size
+        if table.rows <= drawn and 4 * table.rows * settings.n_components <= KEPT_BYTES:
+            kept = gather(self.feature_map_, table).cached
+            return lambda rows: kept[rows]
+        return lambda rows: self.feature_map_.local(table.block(rows))
 
     def _decide(self, X: Any) -> Array:
         check_is_fitted(self)

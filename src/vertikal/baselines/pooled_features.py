@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from vertikal.compute.device.choice import DeviceName, choose_device
 from vertikal.compute.drawing import draw_in_threads
@@ -21,7 +20,7 @@ from vertikal.compute.threads import cores, side_by_side
 from vertikal.data.scaling import Scaling
 from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
-from vertikal.kernels.random_features import FourierMap
+from vertikal.kernels.random_features import FourierMap, project
 from vertikal.kernels.spectral import Kernel
 from vertikal.ring.integers import Ring
 
@@ -68,11 +67,8 @@ class CosineMap(FeatureMap):
         self._norm = np.float32(np.sqrt(2 / self.width))
 
     def local(self, block: Block, out: Array | None = None) -> Array:
-        dense = (
-            block.toarray() if sparse.issparse(block) and block.nnz > 0.05 * block.size else block
-        )
         # Reduced in double precision: single precision loses large angles.
-        angles = np.mod(np.asarray(dense @ self._directions) + self._angles, 2 * np.pi)
+        angles = np.mod(project(block, self._directions) + self._angles, 2 * np.pi)
         features = np.cos(angles.astype(np.float32), out=out)
         features *= self._norm
         return np.asarray(features)

@@ -31,6 +31,14 @@ _DENSE_ENOUGH = 0.05
 _CHUNK = 512
 
 
+def project(block: Block, directions: Array) -> Array:
+    """Multiply rows by directions; sparse rows that are nearly full are made dense first."""
+    # The size of a sparse block is the number of its entries, not of its cells.
+    if sparse.issparse(block) and block.nnz > _DENSE_ENOUGH * math.prod(block.shape):
+        block = block.toarray()
+    return np.asarray(block @ directions)
+
+
 class FourierMap(FeatureMap):
     """One block of random Fourier features, as one party sees it.
 
@@ -80,21 +88,14 @@ class FourierMap(FeatureMap):
             height = max(16, _TILE // max(1, self._elements))
             spans = [slice(i, i + height) for i in range(0, len(phases), height)]
             within = all(
-                self._loops.wrap(self._project(block[rows]), self.offsets, phases[rows])
+                self._loops.wrap(project(block[rows], self.steps), self.offsets, phases[rows])
                 for rows in spans
             )
         if not within:
-            steps = self._project(block) + self.offsets
+            steps = project(block, self.steps) + self.offsets
             check_steps(float(steps.min()), float(steps.max()))
             check_steps(-LIMIT, LIMIT)
         return phases
-
-    def _project(self, block: Block) -> Array:
-        if sparse.issparse(block):
-            if block.nnz <= _DENSE_ENOUGH * math.prod(block.shape):
-                return np.asarray(block @ self.steps)
-            block = block.toarray()
-        return np.asarray(block @ self.steps)
 
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:

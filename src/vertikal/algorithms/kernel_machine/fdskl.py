@@ -5,8 +5,9 @@ Algorithm 1; the loop around it is `stochastic.round_robin`, or `stochastic.asyn
 label party waits for another. Algorithm 2 is `Learner.partial` in `stochastic.learner`. Algorithm
 3, the masked sum over two trees, is `secure.sums.fdskl_algorithm3`.
 
-The paper sums phases in each iteration. They never change, so here `features` has them summed once,
-by Algorithm 3 or with pads, and after that only partial predictions travel, between label parties.
+In the paper an iteration sums the phases of its row under all directions so far. They never change,
+so here `features` has those of all rows summed once, by Algorithm 3 or with pads; after that only
+partial predictions travel, between label parties.
 
 Coefficients are those of features φ/√D, whose inner products approximate the kernel; the paper's
 α_i is a coefficient here divided by √D.

@@ -20,8 +20,8 @@ class SecureBoostClassifier(TwoClassBaseline):
     """SecureBoost (Cheng et al. 2019): gradient-boosted trees for two classes.
 
     The other parties add up encrypted gradients by bin and see none; the label party, which has the
-    key, sees these sums. It is as slow as Paillier's encryption: some 0.1 s a row and tree without
-    gmpy2. Needs the extra ``baselines``.
+    key, sees these sums. It is as slow as Paillier's encryption: some 0.02 s a row and tree with
+    1024 bits, several times that with 2048, without gmpy2. Needs the extra ``baselines``.
 
     Parameters
     ----------
