@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from vertikal.ring.wide_numbers import DROPPED
+
+_HALF, _DROPPED = np.uint64(1 << (DROPPED - 1)), np.uint64(DROPPED)
+_WORD = np.uint64(32)
+
 
 def times(matrix: Any, vectors: Any, out: Any) -> None:
     (_times_32 if matrix.dtype == np.uint32 else _times_64)(matrix, vectors, out)
@@ -89,3 +94,32 @@ def take_off(phases: Any, table: Any, share: Any) -> None:  # pragma: no cover
     for i in range(rows):
         for j in range(width):
             share[i, j] = table[phases[i, j]] - share[i, j]
+
+
+@njit(cache=True, nogil=True)
+def rotate_wide(
+    phases: Any, cos: Any, sin: Any, c: Any, s: Any, out: Any
+) -> None:  # pragma: no cover
+    rows, width = phases.shape
+    pairs = out.shape[1] > width
+    for i in range(rows):
+        for j in range(width):
+            m = phases[i, j]
+            one = np.uint64(c[0][i, j]) | (np.uint64(c[1][i, j]) << _WORD)
+            two = np.uint64(s[0][i, j]) | (np.uint64(s[1][i, j]) << _WORD)
+            out[i, j] = np.uint32((cos[m] * one + sin[m] * two + _HALF) >> _DROPPED)
+            if pairs:
+                turned = sin[m] * one - cos[m] * two
+                out[i, width + j] = np.uint32((turned + _HALF) >> _DROPPED)
+
+
+@njit(cache=True, nogil=True)
+def take_off_wide(phases: Any, table: Any, share: Any) -> None:  # pragma: no cover
+    rows, width = phases.shape
+    low, high = share
+    for i in range(rows):
+        for j in range(width):
+            whole = np.uint64(low[i, j]) | (np.uint64(high[i, j]) << _WORD)
+            whole = table[phases[i, j]] - whole
+            low[i, j] = np.uint32(whole)
+            high[i, j] = np.uint8(whole >> _WORD)
