@@ -30,7 +30,9 @@ def words(shape, dtype, seed=0):
 
 @every_loops
 @every_word
-@pytest.mark.parametrize(("rows", "width", "k"), [(1, 1, 1), (5, 3, 1), (7, 4, 3), (4, 9, 2)])
+@pytest.mark.parametrize(
+    ("rows", "width", "k"), [(1, 1, 1), (5, 3, 1), (7, 4, 3), (4, 9, 2), (5, 6, 9), (8, 3, 4)]
+)
 def test_products_are_those_of_integers(loops, dtype, rows, width, k):
     matrix, right, left = (
         words(shape, dtype, i) for i, shape in enumerate([(rows, width), (width, k), (rows, k)])
