@@ -43,4 +43,4 @@ def halves(planes: Array) -> Halves:
 def joined(number: Halves) -> Array:
     """Make words of 64 bits of wide numbers."""
     low, high = number
-    return low | (high.astype(np.uint64) << np.uint64(32))
+    return np.asarray(low | (high.astype(np.uint64) << np.uint64(32)))
