@@ -23,10 +23,10 @@ from vertikal import FDSKLClassifier, Values
 
 PARTIES = 4
 D = 1024
-STEPS = 150
+STEPS = 75
 """Of a sealed fit: enough for an AUC within 0.005 of the ridge's (`same_model`)."""
-MOST_TIMES = {"values": 5, "sealed": 40}
-MOST_BYTES = {32: 16, 64: 28}
+MOST_TIMES = {"values, 32 bits": 3.5, "values, 64 bits": 6, "sealed": 18}
+MOST_BYTES = {32: 18, 64: 28}
 
 
 MOST_SECONDS, MOST_MEGABYTES, AUC_GAP = 30, 600, 0.001
@@ -45,8 +45,8 @@ def main() -> None:
     split = datasets.a9a()
     models = {
         "open": model_of(),
-        "values, 64 bits": model_of(disclosure="values"),
-        "values, 32 bits": model_of(disclosure=Values(bits=32)),
+        "values, 32 bits": model_of(disclosure="values"),
+        "values, 64 bits": model_of(disclosure=Values(bits=64)),
         "sealed": model_of(disclosure="sealed", loss="square", max_iter=STEPS),
     }
     warm = np.random.default_rng(0).normal(size=(3000, split.X.shape[1]))
@@ -89,7 +89,7 @@ def main() -> None:
                     at_most=True,
                 )
         ratio = took[name] / took["open"]
-        run.target(f"{name}: time over open's", ratio, MOST_TIMES[level], at_most=True)
+        run.target(f"{name}: time over open's", ratio, MOST_TIMES[name], at_most=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     run.figure("GB at the peak, all parties in one process", round(peak, 2))
     run.write(options.out)

@@ -20,7 +20,7 @@ from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier, Values
 
 PARTIES = 4
-STEPS = 150
+STEPS = 75
 BITS: tuple[Literal[64, 32], ...] = (64, 32)
 GAMMA = {"a9a": 0.02, "ijcnn1": 1.0, "cod-rna": 8.0}
 

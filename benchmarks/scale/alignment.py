@@ -1,4 +1,4 @@
-"""Alignment: 10^5 ids at two parties against openmined-psi, its growth with ids, more parties.
+"""Alignment: 10^5 ids at two parties against openmined-psi, growth to 10^6 ids, more parties.
 
     pip install openmined-psi
     python -m benchmarks.scale.alignment
@@ -24,6 +24,7 @@ from vertikal.data.tables import Table
 from vertikal.mesh import local_meshes
 from vertikal.party.party import Party
 from vertikal.secure.keys.prg import fresh_key
+from vertikal.secure.psi.group import Exponent, hash_to_points, workers
 
 
 def tables(ids: int, parties: int) -> dict[str, list[str]]:
@@ -115,17 +116,32 @@ def against_openmined(run: Benchmark, ids: int, repeats: int) -> None:
     run.target("openmined-psi / vertikal, seconds", faster, 1.5, at_most=False)
 
 
+def curve_operations(run: Benchmark, count: int = 2000) -> None:
+    """Measure the operations alone, one after the other; two hashes and four products an id."""
+    with workers(1) as one:
+        messages = [str(number).encode() for number in range(count)]
+        _, hashed, points = timed(lambda: hash_to_points(messages, b"benchmark", one))
+        exponent = Exponent()
+        _, multiplied, _ = timed(lambda: exponent.times(points, one))
+    run.figure("one hash to the curve, processor µs", hashed / count * 1e6)
+    run.figure("one product with a point, processor µs", multiplied / count * 1e6)
+    needed = (2 * hashed + 4 * multiplied) / count * 1e6
+    run.figure("curve operations of an id at both parties, processor µs", needed)
+
+
 def main() -> None:
-    options = arguments(__doc__ or "", ids=100_000, repeats=3)
+    options = arguments(__doc__ or "", ids=100_000, most=1_000_000, repeats=3)
     run = Benchmark("alignment", vars(options) | {"out": ""})
+    curve_operations(run)
     against_openmined(run, options.ids, options.repeats)
     cost = []
-    for ids in (options.ids // 8, options.ids // 4, options.ids // 2, options.ids):
+    for ids in (options.ids // 8, options.ids // 4, options.ids // 2, options.ids, options.most):
         sets = tables(ids, 2)
         wall, work, (results, sent) = timed(lambda sets=sets: aligned(sets))
         check(sets, results)
         run.figure(f"{ids} ids, two parties: seconds", wall)
         run.figure(f"{ids} ids, two parties: bytes an id", sent / ids)
+        run.figure(f"{ids} ids, two parties: cores at work", work / wall)
         cost.append(run.figure(f"{ids} ids, two parties: processor µs an id", work / ids * 1e6))
     run.target(
         "dearest id / cheapest id, processor time", max(cost) / min(cost), 1.25, at_most=True

@@ -151,7 +151,8 @@ def submit(root: Path) -> tuple[float, dict[str, float]]:
     seen = [("submit", began)]
     store = root / "lender" / "store"
     while True:
-        one = next(job for job in ask(store, "list") if job["job"] == name)
+        # Of this job alone: a list of all would take longer with every job.
+        one = ask(store, "follow", job=name)
         stage = one["stage"] or ("approval" if not one["done"] else "done")
         if stage != seen[-1][0]:
             seen.append((stage, time.monotonic()))
@@ -160,8 +161,8 @@ def submit(root: Path) -> tuple[float, dict[str, float]]:
         if not one["open"] or time.monotonic() - began > WAIT:
             raise SystemExit(f"the job did not end well: {one}")
         time.sleep(0.01)
-    for name in NAMES:
-        while not all(job["done"] for job in ask(root / name / "store", "list")):
+    for party in NAMES:
+        while not ask(root / party / "store", "follow", job=name)["done"]:
             time.sleep(0.01)
     stages: dict[str, float] = {}
     for (stage, from_), (_, to) in pairwise(seen):
@@ -252,6 +253,7 @@ def in_a_row(
         bench.target("memory of the last to the first", memory[-1] / memory[0], 1.05, at_most=True)
         ratio = median(times[-3:]) / median(times[:3])
         bench.target("time of the last three to the first three", ratio, 1.05, at_most=True)
+        bench.figure("time of the slowest of all to the first", max(times) / times[0])
 
 
 def main() -> None:

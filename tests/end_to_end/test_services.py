@@ -19,7 +19,7 @@ from vertikal.node.models.store import ModelStore
 SMALL_BLOCKS = 2048
 """Directions at which some thousands of rows make several blocks."""
 
-VALUES = 'disclosure = { name = "values", value_bits = 28, gradient_bits = 20 }'
+VALUES = 'disclosure = { name = "values", bits = 64, value_bits = 28, gradient_bits = 20 }'
 """With as little of the helper's noise as there can be, so that two models can be compared."""
 
 

@@ -20,9 +20,11 @@ from vertikal.data.tables import Table
 LEVELS = {
     "open": {},
     "landmarks": {"feature_map": "landmarks", "n_components": 32},
-    "values": {"disclosure": Values(value_bits=20, gradient_bits=20, prediction_bits=28)},
+    "values": {"disclosure": Values(bits=64, value_bits=20, gradient_bits=20, prediction_bits=28)},
     "bare dealer": {
-        "disclosure": Values(dealer="notary", value_bits=20, gradient_bits=20, prediction_bits=28)
+        "disclosure": Values(
+            bits=64, dealer="notary", value_bits=20, gradient_bits=20, prediction_bits=28
+        )
     },
 }
 

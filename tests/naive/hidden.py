@@ -42,6 +42,11 @@ def sine(theta: int, rho: int, phase_bits: int, table_bits: int) -> int:
     return sin[m] * cos[rho] - cos[m] * sin[rho]
 
 
+def rounded_share(share: int) -> int:
+    """A share mod 2^40 without its last eight bits, rounded half up, mod 2^32."""
+    return (share + 128) // 256 % 2**32
+
+
 def product(matrix: Matrix, vectors: Matrix, bits: int) -> Matrix:
     """matrix @ vectors mod 2^bits."""
     return [

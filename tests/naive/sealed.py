@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 WORD = 2**64
@@ -42,28 +41,29 @@ def revealed(own: int, sent: int, bits: int) -> int:
     return total - 2**bits if total >= 2 ** (bits - 1) else total
 
 
-def accelerated(
+def with_momentum(
     features: Sequence[Sequence[float]],
     slopes,
     penalty: float,
     step_size: float,
     iterations: int,
 ) -> list[float]:
-    """w after Nesterov's steps from zero; ``slopes(f)`` are the derivatives of the mean loss."""
+    """w after the fit's steps from zero; ``slopes(f)`` are the derivatives of the mean loss."""
     width = len(features[0])
-    w = v = [0.0] * width
-    t = 1.0
-    for _ in range(iterations):
-        f = [sum(a * b for a, b in zip(row, v, strict=True)) for row in features]
+    w = before = [0.0] * width
+    for k in range(iterations):
+        f = [sum(a * b for a, b in zip(row, w, strict=True)) for row in features]
         g = slopes(f)
         gradient = [
-            sum(row[j] * s for row, s in zip(features, g, strict=True)) + penalty * v[j]
+            sum(row[j] * s for row, s in zip(features, g, strict=True)) + penalty * w[j]
             for j in range(width)
         ]
-        following = [v[j] - step_size * gradient[j] for j in range(width)]
-        after = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        v = [following[j] + (t - 1) / after * (following[j] - w[j]) for j in range(width)]
-        w, t = following, after
+        momentum = k / (k + 2)
+        following = [
+            w[j] + momentum * (w[j] - before[j]) - (1 + momentum) * step_size * gradient[j]
+            for j in range(width)
+        ]
+        w, before = following, w
     return w
 
 

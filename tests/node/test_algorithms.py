@@ -33,7 +33,8 @@ DSG = f'disclosure = "open"\nsolver = {{ name = "dsg", {STEPS} }}'
 SEALED = 'loss = "{}"\nbandwidth = "mean"\nmax_iter = 60\nalpha = 0.01\n'
 
 PRECISE = (
-    'disclosure = { name = "values", value_bits = 20, gradient_bits = 20, prediction_bits = 28 }'
+    'disclosure = { name = "values", bits = 64, value_bits = 20, gradient_bits = 20, '
+    "prediction_bits = 28 }"
 )
 JOBS = {
     "fdskl": {"settings": 'disclosure = "open"'},

@@ -123,7 +123,7 @@ def test_several_classes_are_each_learned_against_the_rest(world, level):
     settings = OPEN
     if level == "values":
         settings = (
-            'disclosure = { name = "values", value_bits = 24, gradient_bits = 24, '
+            'disclosure = { name = "values", bits = 64, value_bits = 24, gradient_bits = 24, '
             "prediction_bits = 28, max_passes = 64 }\nmax_iter = 15"
         )
     label = f'label = "kind"\nclasses = {json.dumps(KINDS)}'

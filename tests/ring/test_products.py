@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import math
 import os
 import threading
 
 import numpy as np
 import pytest
 
-from tests.naive.hidden import product, table, transpose
+from tests.naive.hidden import product, rounded_share, table, transpose
 from vertikal.ring import products
 from vertikal.ring.products import HEIGHT, LOOPS, NumpyRingLoops, times, transposed
+from vertikal.ring.wide_numbers import halves, joined, wide_shape
 
 every_loops = pytest.mark.parametrize(
     "loops", [LOOPS, NumpyRingLoops()], ids=["installed", "numpy"]
@@ -28,7 +30,9 @@ def words(shape, dtype, seed=0):
 
 @every_loops
 @every_word
-@pytest.mark.parametrize(("rows", "width", "k"), [(1, 1, 1), (5, 3, 1), (7, 4, 3), (4, 9, 2)])
+@pytest.mark.parametrize(
+    ("rows", "width", "k"), [(1, 1, 1), (5, 3, 1), (7, 4, 3), (4, 9, 2), (5, 6, 9), (8, 3, 4)]
+)
 def test_products_are_those_of_integers(loops, dtype, rows, width, k):
     matrix, right, left = (
         words(shape, dtype, i) for i, shape in enumerate([(rows, width), (width, k), (rows, k)])
@@ -79,6 +83,30 @@ def test_the_loops_over_cosines(loops, dtype, phase):
         assert int(pairs[at]) == int(rotated[at])
         turned = int(sin[m]) * one - int(cos[m]) * two
         assert int(pairs[at[0], 5 + at[1]]) == turned % modulus
+
+
+@every_loops
+@pytest.mark.parametrize("phase", ["uint8", "uint16"])
+def test_the_loops_over_wide_cosines(loops, phase):
+    bits = np.iinfo(phase).bits
+    cos, sin = (
+        np.array(table(8, bits, f), np.int64).astype(np.uint64) for f in (math.cos, math.sin)
+    )
+    phases = words((6, 5), phase)
+    c, s = words(wide_shape((6, 5)), "uint8", 1), words(wide_shape((6, 5)), "uint8", 2)
+    whole = [joined(halves(one)) for one in (c, s)]
+    taken = c.copy()
+    loops.take_off_wide(phases, cos, halves(taken))
+    rotated, pairs = np.empty((6, 5), np.uint32), np.empty((6, 10), np.uint32)
+    loops.rotate_wide(phases, cos, sin, halves(c), halves(s), rotated)
+    loops.rotate_wide(phases, cos, sin, halves(c), halves(s), pairs)
+    for at in np.ndindex(phases.shape):
+        m = int(phases[at])
+        x, y = (round(f(2 * math.pi * m / 2**bits) * 2**8) for f in (math.cos, math.sin))
+        one, two = (int(word[at]) for word in whole)
+        assert int(joined(halves(taken))[at]) == (x - one) % 2**40
+        assert int(rotated[at]) == int(pairs[at]) == rounded_share((x * one + y * two) % 2**40)
+        assert int(pairs[at[0], 5 + at[1]]) == rounded_share((y * one - x * two) % 2**40)
 
 
 def test_without_numba_numpy_does_it(monkeypatch):

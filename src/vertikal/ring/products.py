@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.ring.wide_numbers import DROPPED, Halves, joined
+
 Array = npt.NDArray[Any]
 
 HEIGHT = 2048
@@ -39,6 +41,17 @@ class RingLoops(Protocol):
 
     def take_off(self, phases: Array, table: Array, share: Array) -> None:
         """share ← table[phases] − share, in place."""
+
+    def rotate_wide(
+        self, phases: Array, cos: Array, sin: Array, c: Halves, s: Halves, out: Array
+    ) -> None:
+        """out (rows, width) or (rows, 2·width): as `rotate` or `rotate_pair`, of wide numbers.
+
+        Their last `DROPPED` bits are rounded away, so that 32 remain (`wide_numbers`).
+        """
+
+    def take_off_wide(self, phases: Array, table: Array, share: Halves) -> None:
+        """share ← table[phases] − share, in place, of wide numbers."""
 
 
 class NumpyRingLoops:
@@ -66,6 +79,27 @@ class NumpyRingLoops:
 
     def take_off(self, phases: Array, table: Array, share: Array) -> None:
         np.subtract(table[phases], share, out=share)
+
+    def rotate_wide(
+        self, phases: Array, cos: Array, sin: Array, c: Halves, s: Halves, out: Array
+    ) -> None:
+        width, at_cos, at_sin = phases.shape[1], cos[phases], sin[phases]
+        c_whole, s_whole = joined(c), joined(s)
+        out[:, :width] = _narrow(at_cos * c_whole + at_sin * s_whole)
+        if out.shape[1] > width:
+            out[:, width:] = _narrow(at_sin * c_whole - at_cos * s_whole)
+
+    def take_off_wide(self, phases: Array, table: Array, share: Halves) -> None:
+        low, high = share
+        difference = table[phases] - joined(share)
+        low[...] = difference  # the bits that fit
+        high[...] = difference >> np.uint64(32)
+
+
+def _narrow(wide: Array) -> Array:
+    """Round wide numbers to 32 bits, half up."""
+    half, dropped = np.uint64(1 << (DROPPED - 1)), np.uint64(DROPPED)
+    return ((wide + half) >> dropped).astype(np.uint32)
 
 
 def _choose() -> RingLoops:

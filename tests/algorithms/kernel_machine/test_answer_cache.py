@@ -64,7 +64,7 @@ def run(checkpoints, label_parties=("a",), cut=None, names=NAMES, **changes):
         "label_parties": label_parties,
         "n_components": 48,
         "bandwidth": 2.0,
-        "disclosure": Values(max_passes=PASSES, value_bits=28, gradient_bits=28),
+        "disclosure": Values(bits=64, max_passes=PASSES, value_bits=28, gradient_bits=28),
         "tol": 1e-12,
     }
     settings = FdsklSettings(**grouped(**(given | changes)))

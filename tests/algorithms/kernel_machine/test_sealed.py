@@ -81,7 +81,7 @@ def test_every_step_is_the_plain_one():
     phi = features(model.shards_, PARTIES, X)
     y = np.where(Y > 0, 1.0, -1.0)
     y -= y.mean()
-    expected = naive.accelerated(
+    expected = naive.with_momentum(
         phi.tolist(),
         lambda f: (2 / ROWS * (np.array(f) - y)).tolist(),
         1e-2,
@@ -303,7 +303,7 @@ def pairwise(y, iterations=40, alpha=1e-2):
 
 def test_the_pairwise_square_loss_takes_the_steps_of_all_pairs():
     found, phi = pairwise(Y)
-    expected = naive.accelerated(
+    expected = naive.with_momentum(
         phi.tolist(),
         lambda f: naive.pairwise_slopes(f, Y),
         1e-2,
@@ -317,7 +317,7 @@ def test_the_pairwise_square_loss_takes_the_steps_of_all_pairs():
 def test_pairs_with_few_positives():
     y = (np.arange(ROWS) % 40 == 0).astype(int)
     found, phi = pairwise(y, iterations=25)
-    expected = naive.accelerated(
+    expected = naive.with_momentum(
         phi.tolist(),
         lambda f: naive.pairwise_slopes(f, y),
         1e-2,

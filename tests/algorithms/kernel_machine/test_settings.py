@@ -235,8 +235,8 @@ def test_landmarks_are_open_only():
         ({}, 1e-4),
         ({"disclosure": "values"}, 7e-3),
         ({"disclosure": Values(value_bits=28)}, 7e-3),
-        ({"disclosure": Values(value_bits=28, gradient_bits=28)}, 1e-4),
-        ({"disclosure": Values(bits=32)}, 1e-2),
+        ({"disclosure": Values(bits=64, value_bits=28, gradient_bits=28)}, 1e-4),
+        ({"disclosure": Values(value_bits=28, gradient_bits=28)}, 7e-3),
     ],
 )
 def test_where_the_solver_stops(hidden, expected):

@@ -34,7 +34,7 @@ def settings_of(disclosure, parties, functions="cosine"):
         max_iter=25,
         disclosure=Sealed(dealer=dealer)
         if disclosure == "sealed"
-        else Values(dealer=dealer, max_passes=100, value_bits=28),
+        else Values(bits=64, dealer=dealer, max_passes=100, value_bits=28),
     )
 
 

@@ -29,7 +29,7 @@ from vertikal.solvers import lbfgs
 
 PASSES = 16
 VALUES = (
-    'disclosure = { name = "values", value_bits = 20, gradient_bits = 20, '
+    'disclosure = { name = "values", bits = 64, value_bits = 20, gradient_bits = 20, '
     f"max_passes = {PASSES} }}\ntol = 1e-12"
 )
 SEAL = 'disclosure = "sealed"\n' + SEALED.format("square")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,18 @@ def at_roles(work):
         return run(local_meshes(NAMES, 20.0), agreed).unwrap(), seen
 
 
+def label_partys_words(shape):
+    """A's shares of cos σ and sin σ mod 2^40: four bytes of each, and then the fifth of all."""
+    seeds = known_seeds("ada", "cosines")
+    words = []
+    for _ in range(2):
+        raw = seeds.take((5, *shape), np.uint8).tobytes()
+        low, cells = np.frombuffer(raw, "<u4", shape[0] * shape[1]), shape[0] * shape[1]
+        high = np.frombuffer(raw, np.uint8, offset=4 * cells)
+        words.append((low.astype(np.uint64) + high.astype(np.uint64) * 2**32).reshape(shape))
+    return words
+
+
 def test_shares_of_the_phase():
     phases = draw_phases(*SHAPE)
     masks = {}
@@ -110,14 +124,29 @@ def test_shares_of_the_cosine(bits, phase, pairs):
 
     got, _ = at_roles(work)
     total = (got["ada"] + got["hal"]).view(f"int{bits}")
+    assert got["ada"].dtype == got["hal"].dtype == fixed.ring.dtype
+    if bits == 32:
+        own = label_partys_words(SHAPE)
     theta = np.add.reduce(list(phases.values()), dtype=phase)
     sigma = (rho["tim"] - phases["tim"]).astype(phase)
     for at in np.ndindex(SHAPE):
         # The dealer's phases are in σ: m = θ + σ.
         of = int(theta[at]), int(sigma[at]), 8 * np.dtype(phase).itemsize, fixed.table_bits
-        assert int(total[at]) == naive.cosine(*of)
+        exact = {at: naive.cosine(*of)}
         if pairs:
-            assert int(total[at[0], SHAPE[1] + at[1]]) == naive.sine(*of)
+            exact[at[0], SHAPE[1] + at[1]] = naive.sine(*of)
+        for place, number in exact.items():
+            if bits == 64:
+                assert int(total[place]) == number
+                continue
+            m = (of[0] + of[1]) % 2 ** of[2]
+            turn = (naive.table(8, of[2])[m], naive.table(8, of[2], math.sin)[m])
+            turn = turn if place == at else (turn[1], -turn[0])
+            share = sum(t * int(word[at]) for t, word in zip(turn, own, strict=True)) % 2**40
+            assert int(got["ada"][place]) == naive.rounded_share(share)
+            assert int(got["hal"][place]) == naive.rounded_share((number - share) % 2**40)
+            # Whatever the shares are, what they add up to is off by one unit at most.
+            assert abs(int(total[place]) - number / 256) <= 1
     tolerance = 2.0 ** (1 - fixed.table_bits)
     expected = pairs_of(phases) if pairs else cosines(phases)
     np.testing.assert_allclose(

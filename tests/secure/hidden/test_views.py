@@ -150,7 +150,7 @@ def test_two_runs_on_different_data_are_not_told_apart():
 @every_word
 @pytest.mark.parametrize("parties", [3, 4, 5])
 def test_bytes_per_row_and_direction(bits, parties):
-    """2w for the correlation, w for the difference, and a byte per party but the dealer's."""
+    """Two shares of 8 or 5 bytes, w for the difference, and a byte per party but the dealer's."""
     names = ("ada", "hal", "tim", "sue", "zoe")[:parties]
     rows, width = 512, 256
     session = hide(
@@ -163,8 +163,8 @@ def test_bytes_per_row_and_direction(bits, parties):
     assert session.result is None
     sent = sum(frame.size for frame in session.tape if frame.header.tag.startswith("hidden/ada/0/"))
     each = sent / (rows * width)
-    assert each == pytest.approx(3 * bits // 8 + parties - 1, abs=0.05)
-    assert each <= {32: 16, 64: 28}[bits] + 0.05
+    once = {32: 2 * 5 + 4, 64: 2 * 8 + 8}[bits]
+    assert each == pytest.approx(once + parties - 1, abs=0.05)
 
 
 @every_word

@@ -62,6 +62,7 @@ from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
+from vertikal.ring.wide_numbers import WIDE_BYTES
 from vertikal.secure.dealing_ahead import DealingAhead
 from vertikal.secure.hidden.openings import OpenedBits
 from vertikal.secure.hidden.roles import Roles
@@ -293,7 +294,7 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
             features = settings.per_phase * settings.n_components
             # One correlation of a cosine and a sine serves both; what is kept grows with features.
             sent[helper] += cells + rows * features * word
-            sent[dealer] += cells * 2 * word
+            sent[dealer] += cells * 2 * (WIDE_BYTES if word < 8 else word)
             for name in (*label_parties, helper, dealer):
                 memory[name] += rows * features * word
             passes = min(passes, settings.iterations(rows) * 2)

@@ -39,6 +39,8 @@ from vertikal.solvers.sealed_steps import (
 
 Array = npt.NDArray[Any]
 
+ONE = 1 << MOMENTUM_BITS
+
 DISCLOSURES = {
     "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
     "shares": Disclosure("phase shares", "phases under a mask of the label party's", NOTHING, True),
@@ -95,22 +97,22 @@ def minimise(
     steps: SealedSteps,
     advance: Callable[[], None] = lambda: None,
 ) -> Array:
-    """Take accelerated gradient steps on shares; return a share of √(2/D)·coefficients.
+    """Take gradient steps with momentum on shares; return a share of √(2/D)·coefficients.
 
     D is the number of features: with cosine and sine of every phase twice that of directions. The
     share is (D, outputs) ring elements.
     """
     agreed = sealed.agreed
-    w = v = np.zeros((agreed.features, agreed.outputs), np.uint64)
+    w = before = np.zeros((agreed.features, agreed.outputs), np.uint64)
     for momentum in steps.momenta:
-        f = sealed.forward(v)
+        f = sealed.forward(w)
         f = sealed.drop(f, MATRIX_BITS + COEFFICIENT_BITS - VALUE_BITS)
         r = residual_map.residuals(sealed, f, steps)
-        gradient = sealed.adjoint(r) + v * np.uint64(steps.ridge)
-        change = sealed.drop(gradient * np.uint64(steps.step), steps.step_shift)
-        following = v - change
-        w, before = following, w
-        v = w + sealed.drop((w - before) * np.uint64(momentum), MOMENTUM_BITS)
+        gradient = sealed.adjoint(r) + w * np.uint64(steps.ridge)
+        change = sealed.drop(gradient * np.uint64(steps.step), steps.step_shift)  # η·∇F
+        # w + β (w − before) − (1 + β)·change, by one truncation.
+        change = (w - before) * np.uint64(momentum) - change * np.uint64(ONE + momentum)
+        w, before = w + sealed.drop(change, MOMENTUM_BITS), w
         advance()
     return w
 

@@ -31,9 +31,10 @@ HIDDEN_PHASE_BITS = (8, 16)
 SEALED_WORD_BITS = 64
 WORD_BITS = 32
 """Bits of the words in which two parties share features without a dealer."""
-COARSE_TOLERANCE = 1e-2
-"""Gradients are good to about this where features are hidden in words of 32 bits."""
+MOST_ROWS_OF_SHORT_WORDS = 2_500_000
+"""Rows whose residuals can be summed in words of 32 bits, whatever they are."""
 NOISY_TOLERANCE = 7e-3
+"""Tolerance of the solver where values or gradients are opened to few bits, or words are short."""
 PRECISE_VALUE_BITS = 12
 PRECISE_GRADIENT_BITS = 20
 EXACT_PASSES = 50
@@ -129,18 +130,19 @@ class Values(Parameters, frozen=True, kw_only=True, tag_field="name", tag="value
     ``helper`` and ``dealer`` are two parties without labels, by default the first and the last of
     them; an estimator's dealer may be nobody's party, and then takes part without columns. Between
     exactly two parties, one with labels, None is no dealer at all: the label party's encryption
-    takes its place. ``bits`` are those of the words in which a dealer has features shared: 32 costs
-    half and rounds f to about two decimals. ``max_passes`` bounds how often f of any training row
-    is opened; None is a quarter of the directions, and by the exact solver 50 times per output at
-    most. ``value_bits`` is how precisely, in bits of full scale: the rest is the helper's noise,
-    which cancels over the rows. ``gradient_bits`` is how precisely gradients are opened: with 12
-    the solver takes as many passes as with exact ones, with 10 it takes more. ``prediction_bits``
-    is how precisely a prediction is opened.
+    takes its place. ``bits`` are those of the words in which a dealer has features shared: 64 take
+    twice the memory and time, for values and gradients of many bits, or more than 2.5 million rows.
+    ``max_passes`` bounds how often f of any training row is opened; None is a quarter of the
+    directions, and by the exact solver 50 times per output at most. ``value_bits`` is how
+    precisely, in bits of full scale: the rest is the helper's noise, which cancels over the rows.
+    ``gradient_bits`` is how precisely gradients are opened: with 12 the solver takes as many passes
+    as with exact ones, with 10 it takes more. ``prediction_bits`` is how precisely a prediction is
+    opened.
     """
 
     helper: str | None = None
     dealer: str | None = None
-    bits: Literal[32, 64] = 64
+    bits: Literal[32, 64] = 32
     max_passes: Count | None = None
     value_bits: Annotated[int, msgspec.Meta(ge=FEWEST_VALUE_BITS, le=MOST_VALUE_BITS)] = 6
     gradient_bits: Annotated[int, msgspec.Meta(ge=FEWEST_GRADIENT_BITS, le=MOST_VALUE_BITS)] = 12
@@ -500,14 +502,12 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
 
         With noisy values or gradients the last digits only cost passes, each of which opens more.
         """
-        if isinstance(self.disclosure, Values):
-            if self.disclosure.bits == 32:
-                return max(self.tol, COARSE_TOLERANCE)
-            if (
-                self.disclosure.value_bits < PRECISE_VALUE_BITS
-                or self.disclosure.gradient_bits < PRECISE_GRADIENT_BITS
-            ):
-                return max(self.tol, NOISY_TOLERANCE)
+        if isinstance(self.disclosure, Values) and (
+            self.disclosure.bits == 32
+            or self.disclosure.value_bits < PRECISE_VALUE_BITS
+            or self.disclosure.gradient_bits < PRECISE_GRADIENT_BITS
+        ):
+            return max(self.tol, NOISY_TOLERANCE)
         return self.tol
 
     def widths(self) -> dict[str, int]:
@@ -563,6 +563,14 @@ class FdsklSettings(JobSettings, frozen=True, kw_only=True, tag_field="program",
                     f"at least {fewest} with disclosure={self.level!r} (as many as batch_size, or "
                     f"{each} for each output): a gradient of few rows shows their features",
                     rows,
+                )
+            short = self.disclosure.bits == 32 and not (stochastic or self.dealerless)
+            if short and rows > MOST_ROWS_OF_SHORT_WORDS:
+                raise InputError.of(
+                    "bits",
+                    f"64 with disclosure={self.level!r} and more than "
+                    f"{MOST_ROWS_OF_SHORT_WORDS} rows, whose sums do not fit into 32",
+                    self.disclosure.bits,
                 )
         if self.hides and self.cached_rows(rows) < rows:
             needed = rows * max(self.widths().values()) * self.kept_bits() // 8

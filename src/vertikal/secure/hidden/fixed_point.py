@@ -5,7 +5,7 @@ is multiplied by a vector v. Every component of the product is at most ‖v‖�
 with b fraction bits as long as ‖v‖₁·2^(m+b) stays below half the ring; the largest such b is taken
 for each vector. Nothing wraps, whatever the data, and no bit is wasted.
 
-With w = 32, m = 14, ‖v‖₁ = 5: 5·1.02·2^14·2^b < 2^31 gives b = 14, and products carry 28 fraction
+With w = 32, m = 8, ‖v‖₁ = 5: 5·1.02·2^8·2^b < 2^31 gives b = 20, and products carry 28 fraction
 bits.
 """
 
@@ -21,15 +21,19 @@ import numpy.typing as npt
 
 from vertikal.errors import RingError
 from vertikal.ring.integers import Ring
+from vertikal.ring.wide_numbers import DROPPED
 from vertikal.secure.keys.prg import uniform_reals
 
 Array = npt.NDArray[Any]
 
-TABLE_BITS = {32: 7, 64: 16}
-"""Fraction bits of a cosine. A feature is the product of two, and leaves the rest to the vector."""
+TABLE_BITS = {32: 8, 64: 16}
+"""Fraction bits of a cosine: eight are as fine as phases of eight bits.
+
+A feature is the product of two. In 32 bits its last eight are rounded away (`ring.wide_numbers`),
+so that they are left to the vector."""
 
 MARGIN = 1.02
-"""Rounded cosines can exceed 1 a little: at 7 bits by 2^-7."""
+"""Rounded cosines can exceed 1 a little: with 8 bits by 2.5·2^-8."""
 
 _MOST = 60
 _COARSE = 2.0**20
@@ -49,12 +53,18 @@ class FixedPointProducts:
         return self.cosine_bits or TABLE_BITS[self.ring.bits]
 
     @property
+    def wide(self) -> bool:
+        """True if cosines are multiplied as wide numbers, of which the last bits are dropped."""
+        return self.ring.bits == 32
+
+    @property
     def matrix_bits(self) -> int:
-        return 2 * self.table_bits
+        return 2 * self.table_bits - (DROPPED if self.wide else 0)
 
     def table(self, values: Array) -> Array:
-        """Cosines or sines as ring elements."""
-        return self.ring.encode_reals(values, self.table_bits, 1)
+        """Cosines or sines as ring elements, or as words that hold wide numbers."""
+        ring = Ring(64) if self.wide else self.ring
+        return ring.encode_reals(values, self.table_bits, 1)
 
     def encode(self, vectors: Array, what: str, noise: float = 0.0) -> tuple[Array, Array]:
         """Ring elements of vectors (size, k), and the fraction bits (k,) of their products.

@@ -49,8 +49,8 @@ class PaddedLink:
         It is written to ``out`` where that is given.
         """
         values = np.empty(shape, dtype) if out is None else out
-        values[...] = self._mesh.recv_array(self.peer, f"{self._tag}/{step}", dtype, shape)
-        self._incoming.take().apply(values)
+        padded = self._mesh.recv_array(self.peer, f"{self._tag}/{step}", dtype, shape)
+        self._incoming.take().apply(values, padded)
         return values
 
 

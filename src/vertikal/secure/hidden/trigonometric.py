@@ -10,7 +10,11 @@ under a direction is θ = a + h + t. All of Z_{2^k} for phases, Z_{2^w} with fix
    its own by public numbers. C_A + C_H = cos θ, and nobody has multiplied two secrets.
 5. With ``pairs`` also sin θ = sin m·cos σ − cos m·sin σ, of the same shares: no further message.
 
-Bytes per row and direction: 2w/8 for the correction and k/8 for m in each direction.
+With w = 64 all of this is in Z_{2^64}. With w = 32 shares of cos σ and sin σ are in Z_{2^40}, and
+after step 4 A and H each round the last eight bits of theirs away (`ring.wide_numbers`).
+
+Bytes per row and direction: 16 for the correction, or 10 with w = 32, and k/8 for m in each
+direction.
 
 Proof sketch. A receives m: uniform, since ρ_H is, to A. H receives a + ρ_A, uniform since ρ_A is to
 H, and corrections, uniform since A's shares are to H. T receives nothing. Given its own inputs and
@@ -28,6 +32,7 @@ import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
 from vertikal.ring import products
+from vertikal.ring.wide_numbers import halves, wide_shape
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.padded_link import PaddedLink
@@ -57,7 +62,7 @@ class TrigonometricShares:
         self._pairs = pairs
         turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
         self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
-        self._dtype = fixed.ring.dtype
+        self._dtype, self._wide = fixed.ring.dtype, fixed.wide
         self._loops = products.LOOPS
         self._dealing = dealing
         label_party, helper, _ = roles.names
@@ -80,21 +85,25 @@ class TrigonometricShares:
         shape, dtype = phases.shape, phases.dtype
         if self._dealing.prepared:
             for _ in range(2):
-                self._dealing.pass_on("corrections", shape, self._dtype)
+                self._dealing.pass_on("corrections", *self._words(shape))
             return
         rho = self._halves.take(shape, dtype)
         rho += self._helpers_halves.take(shape, dtype)
         sigma = rho - phases
         for table in (self._cos, self._sin):
-            share = self._shares.take(shape, self._dtype)
-            self._loops.take_off(sigma, table, share)  # the table's entry less A's share
+            share = self._shares.take(*self._words(shape))
+            # The table's entry less A's share.
+            if self._wide:
+                self._loops.take_off_wide(sigma, table, halves(share))
+            else:
+                self._loops.take_off(sigma, table, share)
             self._dealing.send("corrections", share)
 
     def open_as_label_party(self, share: Array) -> Array:
         """A: compute C_A (rows, D), with pairs (rows, 2D), from its share a of the phases."""
         shape, dtype = share.shape, share.dtype
         self._to_helper.send("sum", share + self._halves.take(shape, dtype))
-        cos, sin = (self._shares.take(shape, self._dtype) for _ in range(2))
+        cos, sin = (self._shares.take(*self._words(shape)) for _ in range(2))
         opened = self._to_helper.recv("sum", dtype, shape)  # m
         return self._rotated(opened, cos, sin)
 
@@ -105,14 +114,26 @@ class TrigonometricShares:
         opened += share
         opened += self._to_label_party.recv("sum", dtype, shape)  # m
         self._to_label_party.send("sum", opened.copy())
-        cos, sin = (self._dealing.recv("corrections", self._dtype, shape) for _ in range(2))
+        words, kind = self._words(shape)
+        cos, sin = (self._dealing.recv("corrections", kind, words) for _ in range(2))
         return self._rotated(opened, cos, sin)
+
+    def _words(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return shape and dtype of an array that holds as many shares of cosines or sines."""
+        if self._wide:
+            return wide_shape(shape), np.dtype(np.uint8)
+        return shape, self._dtype
 
     def _rotated(self, opened: Array, cos: Array, sin: Array) -> Array:
         """A and H: its share at θ = m − σ, from its shares of cos σ and sin σ."""
-        if not self._pairs:
+        if not (self._pairs or self._wide):
             self._loops.rotate(opened, self._cos, self._sin, cos, sin)
             return cos
-        both = np.empty((len(opened), 2 * opened.shape[1]), self._dtype)
-        self._loops.rotate_pair(opened, self._cos, self._sin, cos, sin, both)
-        return both
+        width = opened.shape[1] * (2 if self._pairs else 1)
+        turned = np.empty((len(opened), width), self._dtype)
+        if self._wide:
+            both = halves(cos), halves(sin)
+            self._loops.rotate_wide(opened, self._cos, self._sin, *both, turned)
+        else:
+            self._loops.rotate_pair(opened, self._cos, self._sin, cos, sin, turned)
+        return turned

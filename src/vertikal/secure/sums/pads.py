@@ -39,9 +39,12 @@ class OneTimePad:
         self._subtract = sign < 0
         self._spent = False
 
-    def apply(self, values: Array) -> None:
-        """Add the pad to ``values``, or subtract it, in place."""
-        apply_all([self], values)
+    def apply(self, values: Array, source: Array | None = None) -> None:
+        """Add the pad to ``values``, or subtract it, in place.
+
+        With a ``source`` its elements are padded instead, and written to ``values``.
+        """
+        apply_all([self], values, source)
 
     def spend(self) -> None:
         """Mark the pad as used; a second time is refused."""
@@ -49,27 +52,29 @@ class OneTimePad:
             raise PadReused("this pad has been applied already; a pad hides one message only")
         self._spent = True
 
-    def onto(self, part: Array, room: Array) -> None:
-        """Apply the next elements of the pad to ``part``, by way of ``room`` of the same size."""
+    def onto(self, part: Array, source: Array, room: Array) -> None:
+        """Write ``source`` under the next elements of the pad to ``part``, by way of ``room``."""
         expand_into(self._context, room.view(np.uint8).data)
-        if self._subtract:
-            np.subtract(part, room, out=part)
-        else:
-            np.add(part, room, out=part)
+        (np.subtract if self._subtract else np.add)(source, room, out=part)
 
 
-def apply_all(pads: Sequence[OneTimePad], values: Array) -> None:
-    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all."""
+def apply_all(pads: Sequence[OneTimePad], values: Array, source: Array | None = None) -> None:
+    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all.
+
+    With a ``source`` its elements are padded instead, and written to ``values``.
+    """
     flat = values.reshape(-1)
+    given = flat if source is None else source.reshape(-1)
     if flat.size and not np.shares_memory(flat, values):
         raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
     for pad in pads:
         pad.spend()
     room = np.empty(min(flat.size, TILE // flat.itemsize), flat.dtype)
     for start in range(0, flat.size, room.size or 1):
-        part = flat[start : start + room.size]
+        part, origin = flat[start : start + room.size], given[start : start + room.size]
         for pad in pads:
-            pad.onto(part, room[: part.size])
+            pad.onto(part, origin, room[: part.size])
+            origin = part
 
 
 class PadSequence:
