@@ -12,6 +12,7 @@ from vertikal.secure.two_party.encrypted_product import tile_columns
 from vertikal.secure.two_party.parameters import (
     DEVIATION,
     FEATURES,
+    MOST_ANSWERS,
     PRODUCTS,
     STANDARD,
     LatticeParameters,
@@ -38,12 +39,19 @@ def test_the_parameters_have_room_above_128_bits(parameters):
     assert bits(parameters.degree, modulus) > 140
 
 
+def test_as_many_answers_as_are_allowed_leave_128_bits():
+    """Whoever is content with the secret of any one answer has a chance with each of them."""
+    modulus = math.log2(FEATURES.modulus)
+    assert bits(FEATURES.degree, modulus) - math.log2(MOST_ANSWERS) > 128
+
+
 def test_a_public_key_that_is_none_leaves_128_bits():
     """Every wanted coefficient of an answer told exactly takes one dimension off the secret u."""
     for rows in (1, 1000, 32_561, 10**7):
         across = tile_columns(rows, 1024, PRODUCTS.degree)
         told = max(across, PRODUCTS.degree // across)
-        assert bits(PRODUCTS.degree - told, math.log2(PRODUCTS.modulus)) > 140
+        left = bits(PRODUCTS.degree - told, math.log2(PRODUCTS.modulus))
+        assert left - math.log2(MOST_ANSWERS) > 140
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ PRODUCTS = LatticeParameters(4096, (16760833, 16736257, 16588801))
 """Encryption of vectors, in every product: q has 72 bits of the 109 that are allowed."""
 
 
+MOST_ANSWERS = 1 << 22
+"""Most polynomials of rows in one run. Each answer hides what it multiplied by under a secret of
+its own, and an attacker who is content with any one of them has that many chances: 22 of the 151
+bits of `FEATURES`. Products have more than 40 bits to spare."""
+
 FRACTION_BITS = 11
 """Fraction bits of a shared feature, and those of the helper's polynomials."""
 
@@ -132,10 +137,14 @@ class WordLengths:
         return opened + 8
 
 
+def blocks_of(width: int) -> int:
+    """Count the polynomials of a row of ``width`` directions, of which each holds N/2."""
+    return -(-width // (FEATURES.degree // 2))
+
+
 def kept_columns(width: int, *, pairs: bool) -> int:
     """Count the coefficients that two parties share per row of ``width`` directions.
 
-    A polynomial holds N/2 directions, by N/2 coefficients of their cosines or N with their sines.
+    Of a polynomial they are N/2 for cosines, or N with their sines.
     """
-    half = FEATURES.degree // 2
-    return -(-width // half) * (FEATURES.degree if pairs else half)
+    return blocks_of(width) * (FEATURES.degree if pairs else FEATURES.degree // 2)

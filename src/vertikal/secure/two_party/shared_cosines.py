@@ -38,6 +38,7 @@ from vertikal.secure.two_party.parameters import (
     FEATURES,
     FRACTION_BITS,
     WordLengths,
+    blocks_of,
     kept_columns,
 )
 from vertikal.secure.two_party.polynomials import PolynomialRing
@@ -69,7 +70,7 @@ class SharedCosines:
         self._ring = PolynomialRing(FEATURES)
         self._link = CiphertextLink(mesh, keys, roles, self._ring, "features")
         self._half = self._ring.degree // 2
-        self._blocks = -(-width // self._half)
+        self._blocks = blocks_of(width)
         self._width, self._lengths = width, lengths
         scale = self._ring.modulus * 2.0 ** -(FRACTION_BITS + lengths.room)
         if mesh.me == roles.helper:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vertikal.secure.two_party.encrypted_product import tile_columns
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, WordLengths, kept_columns
+from vertikal.secure.two_party.parameters import (
+    FEATURES,
+    PRODUCTS,
+    WordLengths,
+    blocks_of,
+    kept_columns,
+)
 from vertikal.secure.two_party.wire_words import wire_bytes
 
 _WORD = 4
@@ -77,7 +83,7 @@ class TwoPartySizes:
 
     @property
     def _polynomials(self) -> int:
-        return self.rows * -(-self.width // (FEATURES.degree // 2))
+        return self.rows * blocks_of(self.width)
 
     @property
     def _tiles(self) -> tuple[int, int]:

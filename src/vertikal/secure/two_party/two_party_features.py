@@ -24,7 +24,7 @@ from vertikal.secure.hidden.hidden_features import HiddenBlock
 from vertikal.secure.hidden.openings import Openings, Tally
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.encrypted_product import EncryptedProduct
-from vertikal.secure.two_party.parameters import WordLengths
+from vertikal.secure.two_party.parameters import MOST_ANSWERS, WordLengths, blocks_of
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.shared_cosines import SharedCosines
 from vertikal.secure.two_party.vector_writing import LARGEST, MOST_BITS, VectorWriting
@@ -62,6 +62,11 @@ class TwoPartyFeatures:
         for kind, bits in agreed.opened_bits.items():
             if bits > MOST_BITS:
                 raise InputError.of(f"bits of {kind} products", f"at most {MOST_BITS}", bits)
+        if agreed.rows * blocks_of(agreed.width) > MOST_ANSWERS:
+            most = MOST_ANSWERS // blocks_of(agreed.width)
+            raise InputError.of(
+                "rows", f"at most {most} of {agreed.width} directions without a dealer", agreed.rows
+            )
         self.agreed, self.roles = agreed, roles
         self._mesh, self._booked = mesh, booked
         lengths = WordLengths(agreed.rows)

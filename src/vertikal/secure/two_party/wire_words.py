@@ -48,7 +48,7 @@ def unpack(packed: Array, shape: tuple[int, ...], bits: int) -> Array:
     """Words of this shape, uint32 or if they are longer uint64, of the bytes of `pack`."""
     count = math.prod(shape)
     padded = -(-count // 8) * 8
-    words = np.zeros(padded, np.uint32 if bits <= 32 else np.uint64)
+    words: Array = np.zeros(padded, np.uint32 if bits <= 32 else np.uint64)
     place = start = 0
     for size in _FIELDS:
         if not bits & size:
