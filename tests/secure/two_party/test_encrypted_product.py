@@ -73,6 +73,8 @@ def test_products_are_exact_but_for_the_bits_that_are_left_off():
         error = (product_ - exact[kind]).view(np.int32) / 2.0**31
         # Noise is uniform in ±2^-b of full scale; what is rounded off deviates by 2^-(b + 3).
         assert np.abs(error).max() < 2 * 2.0 ** -BITS[kind]
+        # Words that were all rounded down would add up, over a million numbers of one sign.
+        assert abs(error.mean()) < 0.5 * 2.0 ** -BITS[kind]
         assert 0.95 < error.std() * np.sqrt(3) * 2 ** BITS[kind] < 1.1
     assert kept == rows * columns * 4
     assert outcome["bob"][1] >= 3 * kept

@@ -156,7 +156,6 @@ class EncryptedProduct:
             words[:, output] = ring.fractions(wanted[:, None], 32)[0].astype(np.uint32)
             hidden.append(c1)
         words += self._noise.draw(words.shape, bits)
-        words += np.uint32(1 << (31 - sent))  # so that the bits left off round to the nearest
         tag = self._link.tag(f"{kind}/answer")
         self._mesh.send(self._roles.label_party, tag, pack(words >> np.uint32(32 - sent), sent))
         for c1 in hidden:
