@@ -32,8 +32,8 @@ def test_a_gradient_with_all_weight_on_one_row_is_its_features():
     assert isinstance(session.outcome.errors["bob"], PassesUsedUp)
     assert len(read) == ROWS * 2 // 14
     error = np.array(read) - cosines(PHASES)[: len(read)]
-    # 14 bits of each coefficient are about 11 of a feature, beside errors of 0.5 %.
-    assert 0.003 < error.std() < 0.01
+    # 14 bits of each coefficient are about 11 of a feature, beside errors of 0.8 %.
+    assert 0.006 < error.std() < 0.01
 
 
 @pytest.mark.parametrize("step", ["forward", "cosines"])
