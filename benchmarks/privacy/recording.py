@@ -73,10 +73,10 @@ def words_held() -> Iterator[list[Array]]:
     held: list[Array] = []
     original = EncryptedProduct.ask
 
-    def ask(self: EncryptedProduct, kind: str, vectors: Array) -> Array:
+    def ask(self: EncryptedProduct, kind: str, vectors: Array, bits: int) -> Array:
         if not held:
             held.append(self._own)
-        return original(self, kind, vectors)
+        return original(self, kind, vectors, bits)
 
     with mock.patch.object(EncryptedProduct, "ask", ask):
         yield held

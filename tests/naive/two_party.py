@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import cmath
+import math
+
+import numpy as np
 
 Polynomial = list[int]
+
+
+def whole(residues: np.ndarray, primes: tuple[int, ...]) -> np.ndarray:
+    """Whole numbers around zero by their residues mod all primes (primes, …), as Python's own."""
+    q = math.prod(primes)
+    total = np.zeros(residues.shape[1:], object)
+    for limb, prime in zip(residues.astype(object), primes, strict=True):
+        total += limb * (q // prime * pow(q // prime, -1, prime))
+    return (total + q // 2) % q - q // 2
 
 
 def product(a: Polynomial, b: Polynomial, q: int) -> Polynomial:

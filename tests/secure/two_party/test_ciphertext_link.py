@@ -8,6 +8,7 @@ from scipy import stats
 
 from tests.conformance.running import run
 from tests.conformance.uniformity import THRESHOLD
+from tests.naive.two_party import whole
 from tests.secure.two_party.two_party_run import NAMES, ROLES
 from vertikal.mesh import local_meshes
 from vertikal.secure.keys import prg
@@ -19,6 +20,10 @@ from vertikal.secure.two_party.polynomials import PolynomialRing
 RING = PolynomialRing(FEATURES)
 COUNT = 4
 MESSAGE = np.arange(COUNT * RING.degree).reshape(COUNT, RING.degree) * 16
+BITS = 52
+"""More than the modulus has: nothing is rounded."""
+FEWER = 44
+"""Three bits less than the modulus has."""
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +35,20 @@ def sent():
         keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
         link = CiphertextLink(mesh, keys, ROLES, RING, "test")
         if mesh.me == ROLES.label_party:
-            link.send_encrypted("message", RING.lift(MESSAGE))
-            c0, c1 = link.receive("c0", COUNT), link.receive("c1", COUNT)
-            return RING.add(RING.coefficients(c0), link.times_key(c1))
-        c0, c1 = link.receive_encrypted("message", COUNT)
-        zero = np.zeros_like(c0)
-        back["nothing"] = [link.hide(zero, zero) for _ in range(2)]
-        hidden = link.hide(c0, c1)
-        link.send("c0", hidden[0])
-        link.send("c1", hidden[1])
+            phases = []
+            for bits in (BITS, FEWER):
+                link.send_encrypted("message", RING.lift(MESSAGE), bits)
+                c0 = mesh.recv("bob", "c0")
+                phases.append(RING.add(c0, link.receive_hidden("c1", COUNT, BITS)))
+            return phases
+        back["nothing"] = [
+            link.hide(zero, zero)
+            for zero in np.zeros((2, len(RING.primes), COUNT, RING.degree), np.uint32)
+        ]
+        for bits in (BITS, FEWER):
+            c0, c1 = link.hide(*link.receive_encrypted("message", COUNT, bits))
+            mesh.send("ada", "c0", RING.coefficients(c0))
+            link.send_hidden("c1", c1, BITS)
         return link
 
     outcome = run(local_meshes(NAMES, 20.0), work).unwrap()
@@ -54,11 +64,20 @@ def is_uniform(coefficients):
 
 
 def test_a_hidden_ciphertext_has_the_same_message(sent):
-    phase, _ = sent
-    error = RING.small(phase) - MESSAGE
+    (phase, _), _ = sent
+    error = (whole(phase, RING.primes) - MESSAGE).astype(float)
     # The first error, u times that of the public key, and the one on c1 times the key.
     expected = DEVIATION * np.sqrt(1 + 2 * RING.degree * 2 / 3)
     assert 0.9 < error.std() / expected < 1.1
+
+
+def test_rounding_adds_an_error_of_its_own_length(sent):
+    (phase, rounded), _ = sent
+    exact, error = (
+        (whole(one, RING.primes) - MESSAGE).astype(float).std() for one in (phase, rounded)
+    )
+    added = RING.modulus / 2**FEWER / np.sqrt(12)
+    assert 0.9 < error / np.hypot(exact, added) < 1.1
 
 
 def test_what_is_added_to_hide_is_uniform_and_never_the_same(sent):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from scipy import stats
 
-from tests.conformance.uniformity import THRESHOLD
+from tests.conformance.uniformity import check_uniform
 from tests.secure.hidden.hidden_run import cosines, draw_phases
 from tests.secure.meddling import changing
-from tests.secure.two_party.test_views import check_residues, frames
+from tests.secure.two_party.test_views import frames
 from tests.secure.two_party.two_party_run import NAMES, hide_between_two
 from vertikal.errors import PassesUsedUp
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS
-from vertikal.secure.two_party.polynomials import pack
+from vertikal.secure.two_party.parameters import FEATURES, PRIME_BITS, PRODUCTS
+from vertikal.secure.two_party.wire_words import wire_bytes
 
 ROWS, WIDTH = 96, 64
 PHASES = draw_phases(ROWS, WIDTH, 2, names=NAMES)
@@ -31,8 +32,8 @@ def test_a_gradient_with_all_weight_on_one_row_is_its_features():
     assert isinstance(session.outcome.errors["bob"], PassesUsedUp)
     assert len(read) == ROWS * 2 // 14
     error = np.array(read) - cosines(PHASES)[: len(read)]
-    # 14 bits of each coefficient are about 11 of a feature, beside errors of 0.5 %.
-    assert 0.003 < error.std() < 0.01
+    # 14 bits of each coefficient are about 11 of a feature, beside errors of 0.8 %.
+    assert 0.006 < error.std() < 0.01
 
 
 @pytest.mark.parametrize("step", ["forward", "cosines"])
@@ -46,17 +47,15 @@ def test_whatever_is_sent_comes_back_uniform(step):
         wires={"ada": zeros},
     )
     seen = frames(session)
-    words = np.concatenate(seen["bob", "features/masked"]).ravel()
-    counts = np.bincount(words >> np.uint32(24), minlength=256)
-    assert stats.chisquare(counts).pvalue > THRESHOLD
-    check_residues(FEATURES, seen["bob", "features/hidden"])
+    check_uniform(seen["bob", "features/masked"])
+    check_uniform(seen["bob", "features/hidden"])
 
 
 @pytest.mark.parametrize(("what", "parameters"), [("features", FEATURES), ("products", PRODUCTS)])
 def test_a_public_key_that_is_none_does_not_show_c1(what, parameters):
     """With b = 0 nothing cancels, and c1 of every answer is as uniform as before."""
     shape = (len(parameters.primes), 1, parameters.degree)
-    size = pack(np.zeros(shape, np.uint32)).size
+    size = wire_bytes(math.prod(shape), PRIME_BITS)
     none = changing("key", lambda packed: np.zeros_like(packed) if packed.size == size else packed)
     session = hide_between_two(
         PHASES,
@@ -64,10 +63,8 @@ def test_a_public_key_that_is_none_does_not_show_c1(what, parameters):
         wires={"ada": none},
     )
     seen = frames(session)
-    check_residues(FEATURES, seen["bob", "features/hidden"])
-    (hidden,) = seen["bob", "products/forward/answer/hidden"]
-    counts = np.bincount(hidden, minlength=256)
-    assert stats.chisquare(counts).pvalue > THRESHOLD
+    check_uniform(seen["bob", "features/hidden"])
+    check_uniform(seen["bob", "products/forward/answer/hidden"])
 
 
 def test_the_same_question_twice_has_other_noise_and_other_numbers():

@@ -10,6 +10,7 @@ from tests.secure.hidden.hidden_run import draw_phases
 from tests.secure.meddling import changing, impatient, silent
 from tests.secure.two_party.two_party_run import NAMES, hide_between_two
 from vertikal.errors import DeadlineExceeded, InputError, MeshError, PassesUsedUp, PeerStopped
+from vertikal.secure.two_party import two_party_features
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.two_party_features import TwoPartyRequest
 
@@ -44,9 +45,8 @@ def test_requests_that_make_no_sense(request_, message):
     assert not answers(session)
 
 
-@pytest.mark.parametrize("step", ["cosines", "forward", "key"])
-def test_numbers_that_are_no_residues_are_refused(step):
-    wires = {"ada": changing(step, lambda packed: np.full_like(packed, 255))}
+def test_a_key_of_numbers_that_are_no_residues_is_refused():
+    wires = {"ada": changing("key", lambda packed: np.full_like(packed, 255))}
     session = hide_between_two(PHASES, forward, wires=wires)
     assert "that are no residues; nothing was computed" in str(session.outcome.errors["bob"])
     assert not answers(session)
@@ -101,6 +101,15 @@ def test_more_bits_than_the_encryption_has_are_refused():
     session = hide_between_two(PHASES, forward, value_bits=15)
     for name in NAMES:
         assert "bits of forward products must be at most 14, got 15" in str(
+            session.outcome.errors[name]
+        )
+
+
+def test_more_rows_than_answers_are_allowed_are_refused(monkeypatch):
+    monkeypatch.setattr(two_party_features, "MOST_ANSWERS", ROWS - 1)
+    session = hide_between_two(PHASES, forward)
+    for name in NAMES:
+        assert "rows must be at most 39 of 8 directions without a dealer, got 40" in str(
             session.outcome.errors[name]
         )
 

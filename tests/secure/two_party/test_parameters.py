@@ -12,9 +12,11 @@ from vertikal.secure.two_party.encrypted_product import tile_columns
 from vertikal.secure.two_party.parameters import (
     DEVIATION,
     FEATURES,
+    MOST_ANSWERS,
     PRODUCTS,
     STANDARD,
     LatticeParameters,
+    WordLengths,
 )
 
 TERNARY = math.sqrt(2 / 3)
@@ -37,12 +39,19 @@ def test_the_parameters_have_room_above_128_bits(parameters):
     assert bits(parameters.degree, modulus) > 140
 
 
+def test_as_many_answers_as_are_allowed_leave_128_bits():
+    """Whoever is content with the secret of any one answer has a chance with each of them."""
+    modulus = math.log2(FEATURES.modulus)
+    assert bits(FEATURES.degree, modulus) - math.log2(MOST_ANSWERS) > 128
+
+
 def test_a_public_key_that_is_none_leaves_128_bits():
     """Every wanted coefficient of an answer told exactly takes one dimension off the secret u."""
     for rows in (1, 1000, 32_561, 10**7):
         across = tile_columns(rows, 1024, PRODUCTS.degree)
         told = max(across, PRODUCTS.degree // across)
-        assert bits(PRODUCTS.degree - told, math.log2(PRODUCTS.modulus)) > 140
+        left = bits(PRODUCTS.degree - told, math.log2(PRODUCTS.modulus))
+        assert left - math.log2(MOST_ANSWERS) > 140
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,35 @@ def test_tiles_are_those_with_the_fewest_ciphertexts(rows, columns, across):
     assert tile_columns(rows, columns, 4096) == across
     counts = {k: columns // k + -(-rows // (4096 // k)) for k in (8, 16, 32, 64, 128, 256, 512)}
     assert counts[across] == min(counts.values())
+
+
+@pytest.mark.parametrize(
+    ("rows", "room"), [(1, 14), (1024, 14), (1025, 15), (32_561, 17), (65_537, 18), (10**9, 20)]
+)
+def test_words_have_room_for_sums_over_rows(rows, room):
+    lengths = WordLengths(rows)
+    assert lengths.room == room
+    assert lengths.shared + lengths.unit == lengths.matrix_bits + room == 32
+    if rows <= 1 << 22:
+        # Of rounding each entry of a vector, as a part of full scale.
+        assert math.sqrt(rows / 12) / 32 / 2 ** (room - 1) < 2**-14.7
+    # The label party's share of the modulus leaves errors of the encryption below 0.4 %.
+    left = FEATURES.modulus / 2 ** (lengths.encrypted - 11)
+    assert DEVIATION * math.sqrt(FEATURES.degree / 2) / left < 0.004
+
+
+@pytest.mark.parametrize("opened", [6, 12, 14])
+def test_what_is_rounded_off_a_product_is_small_beside_its_noise(opened):
+    noise, degree = 2.0**-opened / math.sqrt(12), PRODUCTS.degree
+    for rows in (1000, 32_561, 10**6):
+        lengths = WordLengths(rows)
+        across = tile_columns(rows, 1024, degree)
+        for tiles in (1024 // across, -(-rows * across // degree)):
+            asked = 2.0 ** -lengths.asked(opened, tiles) * 2**lengths.shared
+            asked *= math.sqrt(tiles * degree) / 6
+            told = 2.0 ** -lengths.answered(opened) * math.sqrt(degree * 2 / 3 / 12)
+            assert asked < noise * (0.3 if rows < 10**6 else 1)
+            assert told < 0.3 * noise
 
 
 def test_primes_are_primes():

@@ -8,11 +8,11 @@ import importlib.util
 import numpy as np
 import pytest
 
-from tests.naive.two_party import product
+from tests.naive.two_party import product, whole
 from vertikal.secure.two_party import loops as loops_module
 from vertikal.secure.two_party.loops import LOOPS, NumpyLatticeLoops
 from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, LatticeParameters
-from vertikal.secure.two_party.polynomials import PolynomialRing, pack, unpack
+from vertikal.secure.two_party.polynomials import PolynomialRing
 
 SMALL = LatticeParameters(1024, (16760833,))
 every_loops = pytest.mark.parametrize(
@@ -83,31 +83,39 @@ def test_small_numbers_are_lifted_and_read_back():
     numbers = np.random.default_rng(2).integers(-(2**23), 2**23, (2, ring.degree))
     lifted = ring.lift(numbers)
     assert ring.all_below(lifted)
-    assert np.array_equal(ring.small(lifted), numbers)
+    assert np.array_equal(whole(lifted, ring.primes), numbers)
     doubled = ring.add(lifted, lifted)
     assert ring.all_below(doubled)
-    assert np.array_equal(ring.small(doubled), 2 * numbers)
-    assert np.array_equal(ring.small(ring.negative(lifted)), -numbers)
-    large = np.array([[2**45, -(2**45), 7]], object)
-    by_prime = np.stack([(large % p).astype(np.uint32) for p in ring.primes])
-    assert ring.small(by_prime).tolist() == large.tolist()
+    assert np.array_equal(whole(doubled, ring.primes), 2 * numbers)
+    assert np.array_equal(whole(ring.negative(lifted), ring.primes), -numbers)
 
 
-def test_fractions_and_scaled_words():
-    ring = PolynomialRing(PRODUCTS)
+@every_loops
+@pytest.mark.parametrize("parameters", [FEATURES, PRODUCTS], ids=["features", "products"])
+def test_fractions_and_scaled_words(parameters, loops):
+    ring = PolynomialRing(parameters, loops)
     q = ring.modulus
     generator = np.random.default_rng(3)
-    numbers = [int.from_bytes(generator.bytes(16)) % q for _ in range(6)] + [0, q - 1]
+    numbers = [int.from_bytes(generator.bytes(16)) % q for _ in range(ring.degree - 2)] + [0, q - 1]
     by_prime = np.array([[[x % p for x in numbers]] for p in ring.primes], np.uint32)
-    for bits in (24, 32, 40):
-        found = ring.fractions(by_prime, bits)[0]
+    for bits in (14, 28, 39, 52):
+        words = ring.fractions(by_prime, bits)
         exact = [(2 * (x << bits) + q) // (2 * q) % 2**bits for x in numbers]
-        away = [(int(a) - b) % 2**bits for a, b in zip(found, exact, strict=True)]
-        assert set(away) <= {0, 1, 2**bits - 1}
-    words = generator.integers(0, 2**32, (1, 5), dtype=np.uint32)
-    scaled = [(2 * q * int(word) + 2**32) // 2**33 for word in words[0]]
-    for limb, prime in zip(ring.scaled(words), ring.primes, strict=True):
-        assert limb[0].tolist() == [x % prime for x in scaled]
+        # Each prime's part is cut off at 2^-56, which at 52 bits rarely comes to one.
+        away = [(int(a) - b) % 2**bits for a, b in zip(words[0], exact, strict=True)]
+        assert set(away) <= ({0, 1, 2**bits - 1} if bits == 52 else {0})
+        around = [x - 2**bits if x > 2 ** (bits - 1) else x for x in away]
+        assert abs(np.mean(around)) < 0.04
+        scaled = [(2 * q * int(word) + 2**bits) // 2 ** (bits + 1) for word in words[0]]
+        for limb, prime in zip(ring.scaled(words, bits), ring.primes, strict=True):
+            assert limb[0].tolist() == [x % prime for x in scaled]
+
+
+def test_fractions_of_residues_up_to_twice_the_primes():
+    ring = PolynomialRing(FEATURES)
+    right = residues(ring, 2)
+    twice = right + np.array(ring.primes, np.uint32).reshape(-1, 1, 1)
+    assert np.array_equal(ring.fractions(right, 39), ring.fractions(twice, 39))
 
 
 def test_folded_coefficients():
@@ -119,14 +127,6 @@ def test_folded_coefficients():
         c = [int(x) for x in limb[0]]
         expected = [c[0], *(c[k] - c[-k] for k in range(1, ring.degree // 2))]
         assert [int(x) % prime for x in folded[0]] == [x % prime for x in expected]
-
-
-def test_words_travel_as_three_bytes():
-    words = np.array([[0, 1, 2**24 - 1], [0x123456, 255, 65536]], np.uint32)
-    packed = pack(words)
-    assert packed.dtype == np.uint8
-    assert packed.shape == (18,)
-    assert np.array_equal(unpack(packed, words.shape), words)
 
 
 def test_residues_beyond_a_prime_are_seen():

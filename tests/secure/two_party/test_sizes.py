@@ -21,7 +21,9 @@ def test_bytes_are_those_of_a_run(width, pairs):
         hidden.product("forward", np.ones((features, 1)))
         hidden.product("adjoint", np.ones((rows, 1)))
 
-    session = hide_between_two(draw_phases(rows, width, names=NAMES), program, pairs=pairs)
+    session = hide_between_two(
+        draw_phases(rows, width, names=NAMES), program, pairs=pairs, value_bits=6
+    )
     assert not session.outcome.errors
     sizes, seen = TwoPartySizes(rows, width, pairs), frames(session)
 
@@ -30,10 +32,11 @@ def test_bytes_are_those_of_a_run(width, pairs):
 
     assert sizes.encrypted == sent(("ada", "features/cosines"))
     assert sizes.masked == sent(("bob", "features/masked"), ("bob", "features/hidden"))
-    assert sizes.asked == sent(("ada", "products/forward"), ("ada", "products/adjoint"))
+    opened = {"forward": 6, "adjoint": 14}
+    assert sizes.asked(opened) == sent(("ada", "products/forward"), ("ada", "products/adjoint"))
     kinds = [f"products/{kind}/answer" for kind in ("forward", "adjoint")]
     answers = [("bob", kind + half) for kind in kinds for half in ("", "/hidden")]
-    assert sizes.answered == sent(*answers)
+    assert sizes.answered(opened) == sent(*answers)
     assert sizes.kept_by_label_party == session.parts["ada"].nbytes
     assert sizes.kept_by_helper == session.parts["bob"].nbytes
     assert sizes.multiplications(10) > sizes.multiplications(0) > rows * 2048

@@ -1,7 +1,7 @@
 """The views of both parties: residues and words that are uniform, whatever the data.
 
-Residues are below primes, so that they are compared with the uniform distribution on 64 equal parts
-of the range of each prime.
+Residues of public keys are below primes, so that they are compared with the uniform distribution
+on 64 equal parts of the range of each prime.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tests.conformance.uniformity import THRESHOLD, check_uniform, check_unrelat
 from tests.secure.hidden.hidden_run import draw_phases
 from tests.secure.kept import matrices_in
 from tests.secure.two_party.two_party_run import NAMES, hide_between_two
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS
-from vertikal.secure.two_party.polynomials import unpack
+from vertikal.secure.two_party.parameters import FEATURES, PRIME_BITS, PRODUCTS, WordLengths
+from vertikal.secure.two_party.wire_words import pack, unpack
 
 ROWS, WIDTH, OUTPUTS = 96, 64, 2
 PARTS = 64
@@ -56,7 +56,7 @@ def frames(session):
 
 
 def residues_of(parameters, packed):
-    return unpack(packed, (len(parameters.primes), -1, parameters.degree))
+    return unpack(packed, (len(parameters.primes), 1, parameters.degree), PRIME_BITS)
 
 
 def check_residues(parameters, arrays):
@@ -86,12 +86,12 @@ def test_every_frame_is_uniform(data):
         ("bob", "products/forward/answer/hidden"),
     ]
     # What the helper reads, and the half of each answer that is to say nothing.
-    check_residues(FEATURES, seen["ada", "features/cosines"])
     check_residues(FEATURES, seen["ada", "features/key"])
-    check_residues(FEATURES, seen["bob", "features/hidden"])
     check_residues(PRODUCTS, seen["ada", "products/key"])
+    check_uniform(seen["ada", "features/cosines"])
+    check_uniform(seen["bob", "features/hidden"])
     for kind in ("forward", "adjoint"):
-        check_residues(PRODUCTS, seen["ada", f"products/{kind}"])
+        check_uniform(seen["ada", f"products/{kind}"])
         check_uniform(seen["bob", f"products/{kind}/answer/hidden"])
     check_uniform(seen["bob", "features/masked"])
 
@@ -101,8 +101,11 @@ def test_the_words_of_an_answer_say_nothing_without_the_key(data):
     """They are opened to the label party, and uniform to anybody else on the way."""
     seen = frames(hide_between_two(data, same_vectors_again))
     check_uniform(seen["bob", "products/adjoint/answer"])
-    words = np.concatenate(seen["bob", "products/forward/answer"]).ravel()
-    counts = np.bincount(words >> np.uint32(28), minlength=16)
+    bits = WordLengths(ROWS).answered(14)
+    words = np.concatenate(
+        [unpack(one, (ROWS, OUTPUTS), bits) for one in seen["bob", "products/forward/answer"]]
+    ).ravel()
+    counts = np.bincount(words >> np.uint32(bits - 4), minlength=16)
     assert stats.chisquare(counts).pvalue > THRESHOLD
 
 
@@ -121,7 +124,8 @@ def test_neither_party_keeps_the_features():
     """Kept matrices are uniform: at the label party words, at the helper residues of tiles."""
     session = hide_between_two(ADVERSARIAL["all zero"], same_vectors_again)
     (own,) = matrices_in(session.parts["ada"], (ROWS, 1024))
-    check_uniform([own])
+    lengths = WordLengths(ROWS)
+    check_uniform([pack(own >> np.uint32(lengths.unit), lengths.shared)])
     assert session.parts["ada"].nbytes == own.nbytes
     (kept,) = matrices_in(session.parts["bob"], (3, 6, 4, PRODUCTS.degree))
     assert session.parts["bob"].nbytes == kept.nbytes

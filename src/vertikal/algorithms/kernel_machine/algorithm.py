@@ -311,13 +311,14 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         sizes = TwoPartySizes(rows, width, pairs=settings.pairs)
         passes = min(_EXACT_PASSES, settings.iterations(rows) * 2)
         both = settings.outputs * passes / 2
+        opened = hidden_block(settings, label_party, rows, training=True).opened_bits
         memory = {name: rows * (columns + 16) * 8 for name in settings.parties}
         memory[label_party] += sizes.kept_by_label_party
         memory[helper] += sizes.kept_by_helper
         return Cost(
             {
-                label_party: int(sizes.encrypted + both * sizes.asked),
-                helper: int(sizes.masked + both * sizes.answered),
+                label_party: int(sizes.encrypted + both * sizes.asked(opened)),
+                helper: int(sizes.masked + both * sizes.answered(opened)),
             },
             4 + 2 * passes,
             memory,

@@ -1,6 +1,7 @@
 """Two parties, step 2: products of the shared matrix with a vector of A's, under A's key.
 
-A holds G, B holds Y, both (rows, columns) of words mod 2^32. A is to learn (G + Y) v and (G + Y)ᵀr
+A holds G, B holds Y, both (rows, columns) of words mod 2^32; of Y's only the upper W bits are not
+zero (`parameters.WordLengths`). A is to learn (G + Y) v and (G + Y)ᵀr
 for its vectors, with noise of B's; G v is A's own work, Y v is done on encryptions of v.
 
 B cuts Y into tiles of N/k rows and k columns, each the coefficients of a polynomial
@@ -9,9 +10,10 @@ T = Σ Y[i, j] X^(ik + k−1−j). For a vector over the tile's columns and one 
     (Σ_j v_j X^j)·T        has  Σ_j Y[i, j] v_j  as coefficient ik + k−1,
     (Σ_i r_i X^(−ik))·T    has  Σ_i Y[i, j] r_i  as coefficient k−1−j,
 
-so that one transform of each tile, made once, serves both. A encrypts round(q·v/2^32); B adds up
-over tiles, adds an encryption of zero, and sends of c0 only the wanted coefficients, in words of 32
-bits with its noise, and c1 in words of 24 bits.
+so that one transform of each tile, made once, serves both. Tiles hold the W bits of Y as whole
+numbers, and A encrypts round(q·v/2^W), so that q stands for full circle. B adds up over tiles, adds
+an encryption of zero, and sends of c0 only the wanted coefficients, with its noise, and c1, both
+rounded to what the noise leaves of them.
 
 With N = 4, k = 2 and the tile ((1, 2), (3, 4)): T = 2 + X + 4X² + 3X³. For v = (5, 6),
 (5 + 6X)·T = −8 + 17X + 26X² + 39X³ by X⁴ = −1, and 17 and 39 are 1·5 + 2·6 and 3·5 + 4·6.
@@ -26,7 +28,6 @@ many bits as are counted (`hidden.openings`): noise leaves no word more.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -37,17 +38,15 @@ from vertikal.ring.ring_matrix import KINDS
 from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
-from vertikal.secure.two_party.parameters import PRODUCTS
-from vertikal.secure.two_party.polynomials import WIRE_BYTES, PolynomialRing, pack, unpack
+from vertikal.secure.two_party.parameters import PRODUCTS, WordLengths
+from vertikal.secure.two_party.polynomials import PolynomialRing
 from vertikal.secure.two_party.roles import TwoRoles
+from vertikal.secure.two_party.wire_words import pack, unpack, wire_bytes
 
 Array = npt.NDArray[Any]
 
 MOST_TOLD = 512
 """Most coefficients of one ciphertext that an answer tells."""
-_ANSWER_BITS = 24
-"""Bits of c1 in an answer; what they round off is 2^-19 of full scale."""
-_WORD_BITS = 32
 
 
 def tile_columns(rows: int, columns: int, degree: int) -> int:
@@ -69,7 +68,7 @@ class EncryptedProduct:
     def __init__(
         self, mesh: Mesh, keys: PairKeys, roles: TwoRoles, rows: int, columns: int
     ) -> None:
-        self._mesh, self._roles = mesh, roles
+        self._mesh, self._roles, self._lengths = mesh, roles, WordLengths(rows)
         self._shape = rows, columns
         self._ring = PolynomialRing(PRODUCTS)
         self._link = CiphertextLink(mesh, keys, roles, self._ring, "products")
@@ -112,53 +111,55 @@ class EncryptedProduct:
         ring, (_, across) = self._ring, self._tiles
         tiles = self._waiting.reshape(self._down, across, self._across)[:, :, ::-1]
         words = tiles.transpose(1, 0, 2).reshape(across, ring.degree).astype(np.uint64)
+        words >>= np.uint64(self._lengths.unit)
         residues = ring.reduce(np.broadcast_to(words, (len(ring.primes), *words.shape)))
         self._matrix[:, number] = ring.values(residues)
         self._waiting[:] = 0
 
-    def ask(self, kind: str, vectors: Array) -> Array:
-        """A: compute (G + Y) v, or the transpose, for the columns v of ``vectors``, uint32."""
-        ring, outputs = self._ring, vectors.shape[1]
-        words = self._written(kind, vectors)
-        for one in words:
-            self._link.send_encrypted(kind, ring.scaled(one))
+    def ask(self, kind: str, vectors: Array, bits: int) -> Array:
+        """A: compute (G + Y) v, or the transpose, for the columns v of ``vectors``, uint32.
+
+        ``bits`` of full scale are what B's noise will leave.
+        """
+        ring, lengths, outputs = self._ring, self._lengths, vectors.shape[1]
+        asked, told = self._counts(kind)
+        for one in self._written(kind, vectors):
+            scaled = ring.scaled(one & np.uint32((1 << lengths.shared) - 1), lengths.shared)
+            self._link.send_encrypted(kind, scaled, lengths.asked(bits, asked))
         result = KINDS[kind](self._own, vectors)  # while B works
-        helper, length = self._roles.helper, len(result)
-        tag = self._link.tag(f"{kind}/answer")
-        c0 = self._mesh.recv_array(helper, tag, np.uint32, (length, outputs))
-        shape = (outputs, self._counts(kind)[1], ring.degree)
-        size = WIRE_BYTES * math.prod(shape)
-        c1 = unpack(self._mesh.recv_array(helper, f"{tag}/hidden", np.uint8, (size,)), shape)
+        length, sent = len(result), lengths.answered(bits)
+        packed = self._mesh.recv_array(
+            self._roles.helper,
+            self._link.tag(f"{kind}/answer"),
+            np.uint8,
+            (wire_bytes(length * outputs, sent),),
+        )
+        result += unpack(packed, (length, outputs), sent) << np.uint32(32 - sent)
         for output in range(outputs):
-            # Words of 24 bits as numbers of both signs; c1·s is a whole number below 2^36.
-            signed = (c1[output] << np.uint32(8)).view(np.int32) >> np.int32(8)
-            half = 1 << (_ANSWER_BITS - 1)
-            lifted = ring.lift(np.where(signed == -half, half - 1, signed))
-            phase = ring.small(self._link.times_key(ring.values(lifted)))
-            wanted = self._wanted(kind, phase, length)
-            result[:, output] += (wanted << (_WORD_BITS - _ANSWER_BITS)).astype(np.uint32)
-        result += c0
+            hidden = self._link.receive_hidden(f"{kind}/answer/hidden", told, sent)
+            wanted = np.stack([self._wanted(kind, one, length) for one in hidden])
+            result[:, output] += ring.fractions(wanted[:, None], 32)[0].astype(np.uint32)
         return result
 
     def answer(self, kind: str, outputs: int, bits: int) -> None:
         """B: answer one product of ``outputs`` vectors, so that ``bits`` of full scale remain."""
-        ring = self._ring
-        asked, told = self._counts(kind)
+        ring, lengths = self._ring, self._lengths
+        asked, sent = self._counts(kind)[0], lengths.answered(bits)
         length = self._shape[0 if kind == "forward" else 1]
         sums = ring.forward_sums if kind == "forward" else ring.adjoint_sums
-        c0_words = np.empty((length, outputs), np.uint32)
-        c1_words = np.empty((outputs, told, ring.degree), np.uint32)
+        words, hidden = np.empty((length, outputs), np.uint32), []
         for output in range(outputs):
-            ciphertexts = np.stack(self._link.receive_encrypted(kind, asked), axis=1)
-            totals = sums(self._matrix, ciphertexts)
+            ciphertexts = self._link.receive_encrypted(kind, asked, lengths.asked(bits, asked))
+            totals = sums(self._matrix, np.stack(ciphertexts, axis=1))
             c0, c1 = self._link.hide(totals[:, 0], totals[:, 1])
             wanted = np.stack([self._wanted(kind, one, length) for one in ring.coefficients(c0)])
-            c0_words[:, output] = ring.fractions(wanted, _WORD_BITS)
-            c1_words[output] = ring.fractions(ring.coefficients(c1), _ANSWER_BITS)
-        c0_words += self._noise.draw(c0_words.shape, bits)
+            words[:, output] = ring.fractions(wanted[:, None], 32)[0].astype(np.uint32)
+            hidden.append(c1)
+        words += self._noise.draw(words.shape, bits)
         tag = self._link.tag(f"{kind}/answer")
-        self._mesh.send(self._roles.label_party, tag, c0_words)
-        self._mesh.send(self._roles.label_party, f"{tag}/hidden", pack(c1_words))
+        self._mesh.send(self._roles.label_party, tag, pack(words >> np.uint32(32 - sent), sent))
+        for c1 in hidden:
+            self._link.send_hidden(f"{kind}/answer/hidden", c1, sent)
 
     def _counts(self, kind: str) -> tuple[int, int]:
         """Ciphertexts of a question, and of its answer."""

@@ -33,6 +33,9 @@ class LatticeLoops(Protocol):
     def reduce(self, words: Array, out: Array, prime: int) -> None:
         """out = words mod p, from uint64 (rows, N)."""
 
+    def add_fractions(self, values: Array, factor: int, total: Array, prime: int) -> None:
+        """total += 2^8·⌊2^56·(values·factor mod p)/p⌋, uint64; values are below 2p."""
+
     def forward_sums(self, matrix: Array, vectors: Array, out: Array, prime: int) -> None:
         """out (k, R, N) = Σ_C matrix (R, C, N) · vectors (k, C, N) mod p, entry by entry."""
 
@@ -73,6 +76,12 @@ class NumpyLatticeLoops:
 
     def reduce(self, words: Array, out: Array, prime: int) -> None:
         out[...] = words % np.uint64(prime)
+
+    def add_fractions(self, values: Array, factor: int, total: Array, prime: int) -> None:
+        p, digit = np.uint64(prime), np.uint64(28)
+        numerators = values * np.uint64(factor) % p
+        upper, rest = np.divmod(numerators << digit, p)
+        total += ((upper << digit) + (rest << digit) // p) << np.uint64(8)
 
     def forward_sums(self, matrix: Array, vectors: Array, out: Array, prime: int) -> None:
         for k, vector in enumerate(vectors.astype(np.uint64)):

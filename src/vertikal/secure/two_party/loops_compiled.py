@@ -90,6 +90,21 @@ def reduce(words: Any, out: Any, prime: Any) -> None:  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
+def add_fractions(values: Any, factor: Any, total: Any, prime: Any) -> None:  # pragma: no cover
+    p, inverse, times = np.uint64(prime), 1.0 / prime, np.uint64(factor)
+    digit = np.uint64(28)
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            # Below 2^52 all of them, and whole quotients follow from remainders.
+            x = _reduced(np.uint64(values[i, j]) * times, p, inverse) << digit
+            rest = _reduced(x, p, inverse)
+            y = rest << digit
+            upper = np.uint64(np.float64(x - rest) * inverse + 0.5)
+            lower = np.uint64(np.float64(y - _reduced(y, p, inverse)) * inverse + 0.5)
+            total[i, j] += ((upper << digit) + lower) << np.uint64(8)
+
+
+@njit(cache=True, nogil=True)
 def forward_sums(matrix: Any, vectors: Any, out: Any, prime: Any) -> None:  # pragma: no cover
     p, inverse = np.uint64(prime), 1.0 / prime
     rows, columns, degree = matrix.shape

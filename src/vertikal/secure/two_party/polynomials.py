@@ -18,9 +18,6 @@ from vertikal.secure.two_party.parameters import LatticeParameters
 
 Array = npt.NDArray[Any]
 
-WIRE_BYTES = 3
-"""Bytes of a residue, or of a word of 24 bits, on the wire."""
-
 
 class PolynomialRing:
     """Arithmetic for one set of parameters."""
@@ -87,16 +84,21 @@ class PolynomialRing:
             self._loops.reduce(part, limb, prime)
         return out
 
-    def scaled(self, words: Array) -> Array:
-        """Residues of round(q·word/2^32), words uint32 (count, N), exactly.
+    def scaled(self, words: Array, bits: int) -> Array:
+        """Residues of round(q·word/2^bits), exactly: words unsigned (count, N), ``bits`` up to 63.
 
-        q·word = 2^32·result + ρ with |ρ| ≤ 2^31, and q is 0 mod each prime; so the result is
-        −ρ/2^32 there.
+        q·word + ρ = 2^bits·result with ρ = −q·word mod 2^bits, taken around zero. As q is 0 mod
+        each prime, the result is ρ/2^bits there.
         """
-        rest = (words * np.uint32(self.modulus % 2**32)).view(np.int32).astype(np.int64)
+        rest = words.astype(np.uint64) * np.uint64(-self.modulus % 2**64)
+        rest &= np.uint64((1 << bits) - 1)
+        # Those above the middle are ρ + 2^bits, whose quotient is one too large.
+        above = rest > np.uint64(1 << (bits - 1))
         found = np.empty((len(self.primes), *words.shape), np.uint32)
         for limb, prime in zip(found, self.primes, strict=True):
-            limb[...] = (-rest % prime) * pow(2**32, -1, prime) % prime
+            self._loops.reduce(rest, limb, prime)
+            factor = np.full((1, self.degree), pow(2**bits, -1, prime), np.uint32)
+            self._loops.multiply_add(limb, factor, above * np.uint32(prime - 1), limb, prime)
         return found
 
     def folded(self, coefficients: Array) -> Array:
@@ -107,22 +109,17 @@ class PolynomialRing:
         found[..., 1:] -= coefficients[..., :half:-1]
         return np.asarray(found)
 
-    def small(self, coefficients: Array) -> Array:
-        """Whole numbers (int64) of magnitude below 2^46, by their residues mod two primes."""
-        first, second = self.primes[:2]
-        x = coefficients[0].astype(np.int64)
-        digits = (coefficients[1].astype(np.int64) - x) % second * pow(first, -1, second) % second
-        found = x + first * digits
-        return np.asarray(np.where(found > first * second // 2, found - first * second, found))
-
     def fractions(self, coefficients: Array, bits: int) -> Array:
-        """round(2^bits·x/q) mod 2^bits of coefficients x by residues; uint64, ``bits`` up to 40."""
-        total = np.zeros(coefficients.shape[1:])
+        """round(2^bits·x/q) mod 2^bits of coefficients x by residues; uint64, ``bits`` up to 55."""
+        # In units of 2^-64 of q, so that whole multiples of q wrap. Each prime's part is cut off at
+        # 2^-56: half of that is added back, or all words would be too small by as much, and sums of
+        # millions of them would show it.
+        start = (1 << (63 - bits)) + (len(self.primes) << 7)
+        total = np.full(coefficients.shape[1:], start, np.uint64)
         for limb, factor, prime in zip(coefficients, self._numerators, self.primes, strict=True):
-            numerator = limb.astype(np.uint64) * np.uint64(factor) % np.uint64(prime)
-            total += numerator / float(prime)
-        total -= np.floor(total)
-        return np.rint(total * 2.0**bits).astype(np.uint64) & np.uint64((1 << bits) - 1)
+            self._loops.add_fractions(limb, factor, total, prime)
+        total >>= np.uint64(64 - bits)
+        return total
 
     def forward_sums(self, matrix: Array, vectors: Array) -> Array:
         """Σ_C matrix[:, R, C]·vectors[:, k, C] of values: (primes, k, R, N)."""
@@ -146,24 +143,6 @@ class PolynomialRing:
             int(limb.max(initial=0)) < prime
             for limb, prime in zip(residues, self.primes, strict=True)
         )
-
-
-def pack(words: Array) -> Array:
-    """Bytes of words below 2^24: the lower halves of all words, then the bytes above."""
-    flat = words.reshape(-1)
-    packed = np.empty(WIRE_BYTES * flat.size, np.uint8)
-    packed[: 2 * flat.size].view("<u2")[:] = flat & np.uint32(0xFFFF)
-    packed[2 * flat.size :] = flat >> np.uint32(16)
-    return packed
-
-
-def unpack(packed: Array, shape: tuple[int, ...]) -> Array:
-    """Words of this shape, of the bytes that `pack` returned."""
-    size = packed.size // WIRE_BYTES
-    words = packed[2 * size :].astype(np.uint32)
-    words <<= np.uint32(16)
-    words |= packed[: 2 * size].view("<u2")
-    return words.reshape(shape)
 
 
 @cache

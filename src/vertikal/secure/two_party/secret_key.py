@@ -2,7 +2,7 @@
 
 RLWE encryption in Z_q[X]/(X^N + 1): a ciphertext of m is (c0, c1) with c1 uniform and
 c0 = m + e − c1·s, so that c0 + c1·s = m + e, its phase. Both parties grow c1 from a seed that they
-share, and c0 alone is sent. The public key is a ciphertext of zero, a = c1.
+share, and c0 alone is sent, rounded. The public key is a ciphertext of zero, a = c1.
 
 The other party multiplies ciphertexts by polynomials of its own, adds up, and adds u times the
 public key with u ternary and an error to c1: then c1 looks uniform, also to who knows s, and
@@ -35,13 +35,15 @@ class SecretKey:
         self._negative = ring.negative(self._secret)
 
     def encrypt(self, c1: Array, messages: Array) -> Array:
-        """c0, as values, of ``messages`` (residues of coefficients) under these c1 (values)."""
+        """c0 of ``messages`` under these c1 (values); messages and c0 by coefficients."""
         errors = self._ring.lift(self._numbers.errors(messages.shape[1:]))
-        noisy = self._ring.values(self._ring.add(messages, errors))
-        return self._ring.multiply_add(c1, self._negative, noisy)
+        masks = self._ring.coefficients(
+            self._ring.multiply_add(c1, self._negative, np.zeros_like(c1))
+        )
+        return self._ring.add(self._ring.add(messages, errors), masks)
 
     def public_key(self, a: Array) -> Array:
-        """b = e − a·s, as values: an encryption of zero."""
+        """b = e − a·s, by coefficients: an encryption of zero."""
         return self.encrypt(a, np.zeros_like(a))
 
     def times(self, c1: Array) -> Array:

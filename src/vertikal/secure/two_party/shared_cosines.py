@@ -2,15 +2,17 @@
 
 θ = a + b. A row's phases fill the slots of polynomials (`complex_slots`), N/2 directions each.
 
-1. A encrypts polynomials whose slots are 2^15·e^{ia}, and sends c0.
-2. B multiplies c0 and c1 by its polynomial with slots q/2^35·e^{ib}, adds an encryption of zero
-   (`CiphertextLink.hide`), rounds c0 to words of 32 bits (x ↦ 2^32·x/q) and adds a uniform mask
-   −Y. It sends both.
-3. A decrypts: words G = c0 + 2^32·c1·s/q.
+1. A encrypts polynomials whose slots are q/2^(11 + room)·e^{ia}, and sends c0.
+2. B multiplies c0 and c1 by its polynomial with slots 2^11·e^{ib}, adds an encryption of zero
+   (`CiphertextLink.hide`), rounds c0 to words of 11 + room bits and adds a uniform mask −Y. It
+   sends both.
+3. A decrypts: words G = c0 + c1·s, in units of q.
 
-Then G + Y mod 2^32 are the coefficients of a polynomial with slots 2^12·e^{iθ}, up to rounding and
-errors of about 0.005 of a feature, G is uniform to A and Y is B's own. Only the folded half of the
-coefficients is kept where cosines are all that is wanted.
+Words are kept as the upper bits of 32. Then G + Y mod 2^32 are the coefficients of a polynomial
+with slots 2^(32 − room)·e^{iθ}, up to rounding and errors of 0.008 of a feature
+(`parameters.WordLengths`, which says what the room is for), G is uniform to A but for lower bits
+that are A's own rounding, and Y is B's own. Only the folded half of the coefficients is kept where
+cosines are all that is wanted.
 
 Proof sketch. B receives c0 of RLWE ciphertexts under A's key: uniform to B if ring learning with
 errors is hard. A receives words under a uniform mask, which say nothing whatever was asked, and
@@ -21,6 +23,7 @@ that is not of the form above gives shares of another multiple of each e^{ib}, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,16 +34,20 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
 from vertikal.secure.two_party.complex_slots import basis, polynomials_of
-from vertikal.secure.two_party.parameters import FEATURES, kept_columns
+from vertikal.secure.two_party.parameters import (
+    FEATURES,
+    FRACTION_BITS,
+    WordLengths,
+    blocks_of,
+    kept_columns,
+)
 from vertikal.secure.two_party.polynomials import PolynomialRing
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.small_numbers import SmallNumbers
+from vertikal.secure.two_party.wire_words import pack, unpack, wire_bytes
 
 Array = npt.NDArray[Any]
 
-MATRIX_BITS = 12
-"""Fraction bits of a shared cosine, in words of 32."""
-_LABEL_PARTY_BITS = 15
 _CHUNK = 32
 """Polynomials at a time: their arrays stay near the processor."""
 
@@ -55,6 +62,7 @@ class SharedCosines:
         roles: TwoRoles,
         width: int,
         phase_bits: int,
+        lengths: WordLengths,
         *,
         pairs: bool = False,
     ) -> None:
@@ -62,11 +70,11 @@ class SharedCosines:
         self._ring = PolynomialRing(FEATURES)
         self._link = CiphertextLink(mesh, keys, roles, self._ring, "features")
         self._half = self._ring.degree // 2
-        self._blocks = -(-width // self._half)
-        self._width = width
-        scale = 2.0**_LABEL_PARTY_BITS
+        self._blocks = blocks_of(width)
+        self._width, self._lengths = width, lengths
+        scale = self._ring.modulus * 2.0 ** -(FRACTION_BITS + lengths.room)
         if mesh.me == roles.helper:
-            scale = self._ring.modulus * 2.0 ** (MATRIX_BITS - 32 - _LABEL_PARTY_BITS)
+            scale = 2.0**FRACTION_BITS
             self._masks = SmallNumbers()
         turn = 2 * np.pi * np.arange(1 << phase_bits) / (1 << phase_bits)
         self._table = scale * np.exp(1j * turn)
@@ -79,36 +87,42 @@ class SharedCosines:
     def send(self, phases: Array) -> None:
         """A: send the encryption of the next rows (rows, width)."""
         for chunk in self._polynomials(phases):
-            self._link.send_encrypted("cosines", self._ring.lift(chunk))
+            self._link.send_encrypted("cosines", self._ring.lift(chunk), self._lengths.encrypted)
 
     def receive(self, rows: int) -> Array:
         """A: return the share G of the rows that were sent first, uint32 (rows, columns)."""
-        parts = []
+        parts, bits = [], self._lengths.shared
         for count in self._counts(rows):
-            c0 = self._mesh.recv_array(
+            shape = (count, self.columns // self._blocks)
+            packed = self._mesh.recv_array(
                 self._roles.helper,
                 self._link.tag("masked"),
-                np.uint32,
-                (count, self.columns // self._blocks),
+                np.uint8,
+                (wire_bytes(math.prod(shape), bits),),
             )
-            c1 = self._link.receive("hidden", count)
-            parts.append(c0 + self._words(self._link.times_key(c1)))
+            words = unpack(packed, shape, bits) << np.uint32(self._lengths.unit)
+            hidden = self._link.receive_hidden("hidden", count, self._lengths.hidden)
+            parts.append(words + self._words(hidden, 32))
         return np.concatenate(parts).reshape(rows, self.columns)
 
     def answer(self, phases: Array) -> Array:
         """B: return the share Y of the next rows, with its own phases, uint32 (rows, columns)."""
-        parts = []
+        parts, lengths = [], self._lengths
+        unit = np.uint32(lengths.unit)
         for chunk in self._polynomials(phases):
-            c0, c1 = self._link.receive_encrypted("cosines", len(chunk))
+            c0, c1 = self._link.receive_encrypted("cosines", len(chunk), lengths.encrypted)
             own = self._ring.values(self._ring.lift(chunk))
             zero = np.zeros_like(own)
             c0, c1 = self._link.hide(
                 self._ring.multiply_add(c0, own, zero), self._ring.multiply_add(c1, own, zero)
             )
-            words = self._words(self._ring.coefficients(c0))
-            share = self._masks.words(words.shape, np.uint32)
-            self._mesh.send(self._roles.label_party, self._link.tag("masked"), words - share)
-            self._link.send("hidden", c1)
+            words = self._words(self._ring.coefficients(c0), lengths.shared)
+            # Words mod 2^bits, as the upper bits of 32: so do differences of them wrap.
+            share = self._masks.words(words.shape, np.uint32) >> unit << unit
+            masked = ((words << unit) - share) >> unit
+            tag = self._link.tag("masked")
+            self._mesh.send(self._roles.label_party, tag, pack(masked, lengths.shared))
+            self._link.send_hidden("hidden", c1, lengths.hidden)
             parts.append(share)
         return np.concatenate(parts).reshape(len(phases), self.columns)
 
@@ -155,7 +169,7 @@ class SharedCosines:
         whole, rest = divmod(rows * self._blocks, _CHUNK)
         return [_CHUNK] * whole + [rest] * (rest > 0)
 
-    def _words(self, coefficients: Array) -> Array:
-        """Words of 32 bits of those coefficients that are kept."""
+    def _words(self, coefficients: Array, bits: int) -> Array:
+        """Words of those coefficients that are kept, uint32."""
         kept = coefficients if self._pairs else self._ring.folded(coefficients)
-        return self._ring.fractions(kept, 32).astype(np.uint32)
+        return self._ring.fractions(kept, bits).astype(np.uint32)

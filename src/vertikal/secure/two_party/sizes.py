@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vertikal.secure.two_party.encrypted_product import tile_columns
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, kept_columns
-from vertikal.secure.two_party.polynomials import WIRE_BYTES
+from vertikal.secure.two_party.parameters import (
+    FEATURES,
+    PRODUCTS,
+    WordLengths,
+    blocks_of,
+    kept_columns,
+)
+from vertikal.secure.two_party.wire_words import wire_bytes
 
 _WORD = 4
 _STEP = 24
@@ -25,12 +32,15 @@ class TwoPartySizes:
     @property
     def encrypted(self) -> int:
         """Bytes of the encrypted cosines, which the label party sends."""
-        return self._polynomials * FEATURES.degree * len(FEATURES.primes) * WIRE_BYTES
+        bits = WordLengths(self.rows).encrypted
+        return wire_bytes(self._polynomials * FEATURES.degree, bits)
 
     @property
     def masked(self) -> int:
         """Bytes that the helper sends back for them."""
-        return self.encrypted + self.kept_by_label_party
+        lengths = WordLengths(self.rows)
+        hidden = wire_bytes(self._polynomials * FEATURES.degree, lengths.hidden)
+        return hidden + wire_bytes(self.rows * self._columns, lengths.shared)
 
     @property
     def kept_by_label_party(self) -> int:
@@ -41,16 +51,25 @@ class TwoPartySizes:
         across, down = self._tiles
         return across * down * PRODUCTS.degree * len(PRODUCTS.primes) * _WORD
 
-    @property
-    def asked(self) -> int:
-        """Bytes of a forward and an adjoint question of one vector each."""
-        return sum(self._tiles) * PRODUCTS.degree * len(PRODUCTS.primes) * WIRE_BYTES
+    def asked(self, opened: Mapping[str, int]) -> int:
+        """Bytes of a forward and an adjoint question of one vector each, ``opened`` to its bits."""
+        lengths = WordLengths(self.rows)
+        return sum(
+            wire_bytes(tiles * PRODUCTS.degree, lengths.asked(opened[kind], tiles))
+            for kind, tiles in zip(("forward", "adjoint"), self._tiles, strict=True)
+        )
 
-    @property
-    def answered(self) -> int:
+    def answered(self, opened: Mapping[str, int]) -> int:
         """Bytes of their answers."""
-        words = (self.rows + self._columns) * _WORD
-        return sum(self._tiles) * PRODUCTS.degree * WIRE_BYTES + words
+        across, down = self._tiles
+        total = 0
+        for kind, tiles, length in (
+            ("forward", down, self.rows),
+            ("adjoint", across, self._columns),
+        ):
+            bits = WordLengths(self.rows).answered(opened[kind])
+            total += wire_bytes(length, bits) + wire_bytes(tiles * PRODUCTS.degree, bits)
+        return total
 
     def multiplications(self, products: int) -> float:
         """Multiplications of the helper, to add all rows and answer so many products."""
@@ -64,7 +83,7 @@ class TwoPartySizes:
 
     @property
     def _polynomials(self) -> int:
-        return self.rows * -(-self.width // (FEATURES.degree // 2))
+        return self.rows * blocks_of(self.width)
 
     @property
     def _tiles(self) -> tuple[int, int]:

@@ -24,8 +24,9 @@ from vertikal.secure.hidden.hidden_features import HiddenBlock
 from vertikal.secure.hidden.openings import Openings, Tally
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.encrypted_product import EncryptedProduct
+from vertikal.secure.two_party.parameters import MOST_ANSWERS, WordLengths, blocks_of
 from vertikal.secure.two_party.roles import TwoRoles
-from vertikal.secure.two_party.shared_cosines import MATRIX_BITS, SharedCosines
+from vertikal.secure.two_party.shared_cosines import SharedCosines
 from vertikal.secure.two_party.vector_writing import LARGEST, MOST_BITS, VectorWriting
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -61,9 +62,15 @@ class TwoPartyFeatures:
         for kind, bits in agreed.opened_bits.items():
             if bits > MOST_BITS:
                 raise InputError.of(f"bits of {kind} products", f"at most {MOST_BITS}", bits)
+        if agreed.rows * blocks_of(agreed.width) > MOST_ANSWERS:
+            most = MOST_ANSWERS // blocks_of(agreed.width)
+            raise InputError.of(
+                "rows", f"at most {most} of {agreed.width} directions without a dealer", agreed.rows
+            )
         self.agreed, self.roles = agreed, roles
         self._mesh, self._booked = mesh, booked
-        self._writing = VectorWriting(MATRIX_BITS)
+        lengths = WordLengths(agreed.rows)
+        self._writing = VectorWriting(lengths.matrix_bits)
         self._tag = roles.tag("request")
         self._sent: deque[int] = deque()
         counted = tally if mesh.me == roles.helper else None
@@ -72,7 +79,7 @@ class TwoPartyFeatures:
         )
         with booked("key"):
             self._cosines = SharedCosines(
-                mesh, keys, roles, agreed.width, agreed.phase_bits, pairs=agreed.pairs
+                mesh, keys, roles, agreed.width, agreed.phase_bits, lengths, pairs=agreed.pairs
             )
             self._product = EncryptedProduct(mesh, keys, roles, agreed.rows, self._cosines.columns)
 
@@ -104,7 +111,7 @@ class TwoPartyFeatures:
         if rows is not None or columns != slice(None):
             raise InputError.of("rows and columns", "all of them without a dealer", "some")
         self._receive(0)
-        agreed, noise = self.agreed, 2.0 ** -self.agreed.opened_bits[kind]
+        agreed, bits = self.agreed, self.agreed.opened_bits[kind]
         vectors = np.asarray(vectors, np.float64)
         norms = np.abs(vectors).sum(axis=0)
         if kind == "adjoint":
@@ -112,10 +119,10 @@ class TwoPartyFeatures:
         elif agreed.pairs:
             norms = np.hypot(*np.split(vectors, 2)).sum(axis=0)
         kept = self._cosines.kept_from_features(vectors) if kind == "forward" else vectors
-        words, units = self._writing.words(kept, norms, noise)
+        words, units = self._writing.words(kept, norms, 2.0**-bits)
         self._announce(TwoPartyRequest(kind, vectors.shape[1]))
         with self._booked("questions"):
-            found = self._writing.numbers(self._product.ask(kind, words), units)
+            found = self._writing.numbers(self._product.ask(kind, words, bits), units)
         return self._cosines.features_from_kept(found) if kind == "adjoint" else found
 
     def finish(self) -> None:

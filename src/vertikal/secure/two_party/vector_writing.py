@@ -1,6 +1,7 @@
 """Vectors as whole numbers in words of 32 bits, so that no product wraps.
 
-Features are written with 12 fraction bits, so full scale of a product is 2^19 units of the vector.
+Features leave a room of so many bits above their fraction (`parameters.WordLengths`), so full scale
+of a product is 2^(room − 1) units of the vector.
 
 A forward product Σ_j v_j cos θ_j is at most ‖v‖₁; with cosine and sine of a phase together, at most
 the sum of their common lengths. So v is scaled such that this comes to full scale.
