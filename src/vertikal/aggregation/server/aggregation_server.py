@@ -60,7 +60,7 @@ from vertikal.aggregation.server.server_file import ServerFile, read_items
 from vertikal.aggregation.task import Tile
 from vertikal.aggregation.tls import server_context
 from vertikal.errors import IdentityError, InputError, SecrecyError, VertikalError, WireError
-from vertikal.files import write_whole
+from vertikal.files import lock_file, private_folder, write_whole
 from vertikal.node.printable import printable
 from vertikal.node.rate_limit import RateLimit
 from vertikal.records import from_json
@@ -127,8 +127,10 @@ class AggregationServer:
         self._items: tuple[str, ...] = ()
         if content.task.items is not None:
             self._items = read_items(folder / content.task.items)
-        store = folder / content.store
+        store = private_folder(folder / content.store)
         self._store = store
+        in_use = f"store {store.name!r} is in use: another server of {content.name!r} runs already"
+        self._lock = lock_file(store / "lock", in_use)
         self._book = RoundBook(store, content.rounds.policy)
         rows = content.task.rows or len(self._items)
         self._kernel = KernelStore(store, content.make_task(rows))
@@ -175,6 +177,7 @@ class AggregationServer:
             for connection in list(self._connections.values()):
                 connection.close()
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
+            self._lock.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a stranger show its ticket, then listen to the client."""
@@ -396,7 +399,11 @@ class AggregationServer:
         await asyncio.gather(*(one.tell(frame) for one in connections.values()))
 
     async def _beat(self) -> None:
-        """Say to those who wait that they wait, and to whoever looks how things are."""
+        """Say to those who wait that they wait, and to whoever looks how things are.
+
+        A client in a round waits for the slowest one: without a word it would take the server for
+        dead.
+        """
         beats = 0
         while True:
             self._write_status()
@@ -405,6 +412,11 @@ class AggregationServer:
             if beats % int(BEAT) == 0:
                 frame = packed(Waiting(len(self._ready), self._waits[:500]))
                 await self._tell_all(dict(self._ready), frame)
+                if self._round is not None:
+                    now = self._round.progress
+                    words = f"{now.stage}: {now.answered} of {now.clients} clients have answered"
+                    there = self._round.there
+                    await self._tell_all(there, packed(Waiting(len(there), words)))
 
     def status(self) -> ServerStatus:
         """Describe how things are."""
