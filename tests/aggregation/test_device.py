@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,8 +25,9 @@ from vertikal.aggregation.device import Device
 from vertikal.aggregation.device_folder import DeviceFolder, sign_for
 from vertikal.aggregation.opened_rounds import RoundPolicy
 from vertikal.aggregation.recommending import recommend
+from vertikal.aggregation.server import aggregation_server
 from vertikal.aggregation.server.aggregation_server import AggregationServer
-from vertikal.errors import InputError, PeerStopped, PeerVisibleError
+from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, PeerVisibleError
 
 USERS, ITEMS = 12, 10
 NAMES = [f"u{i:02d}" for i in range(USERS)]
@@ -145,6 +147,39 @@ def test_new_items_and_ratings_come_with_the_next_round(hall):
         assert one_round(hall, server.port) == {USERS}
         assert server.status().rows == ITEMS + 1
         assert any("may be added at its end only" in line for line in hall.said)
+
+
+def test_whoever_waits_for_a_slow_client_hears_that_the_server_is_there(hall, monkeypatch):
+    """A device takes a server that says nothing for dead, also in the midst of a round."""
+    monkeypatch.setattr(aggregation_server, "BEAT", 1)
+    heard: list[str] = []
+
+    def patient(name: str, user: int) -> int:
+        folder = enrolled(hall, server.port, name)
+        with Device.open(folder.folder, LENIENT, seconds=2.0) as device:
+            if user == 0:
+                device._send_vector = lambda values: time.sleep(3.0)
+            return device.take_part_with(rated(user), seconds=SECONDS, progress=heard.append)
+
+    with served(hall, deadline=3.0) as server, ThreadPoolExecutor(USERS) as pool:
+        ended = [pool.submit(patient, name, user) for user, name in enumerate(NAMES)]
+        assert {one.result() for one in ended[1:]} == {USERS - 1}
+        with pytest.raises((PeerStopped, DeadlineExceeded), match="server 'hall' at 127"):
+            ended[0].result()
+    assert f"waiting: masked input: {USERS - 1} of {USERS} clients have answered" in heard
+
+
+def test_a_device_and_a_store_are_used_by_one_process_at_a_time(hall):
+    with served(hall) as server:
+        folder = enrolled(hall, server.port, NAMES[0])
+        with (
+            Device.open(folder.folder),
+            pytest.raises(InputError, match="device 'u00' is in use by another process"),
+        ):
+            Device.open(folder.folder)
+        Device.open(folder.folder).close()
+        with pytest.raises(InputError, match="store 'store' is in use: another server of 'hall'"):
+            AggregationServer(hall.root / "server.toml", hall.said.append)
 
 
 def test_rows_are_bounded(hall):
