@@ -28,6 +28,7 @@ from vertikal.aggregation.recommending import recommend
 from vertikal.aggregation.server import aggregation_server
 from vertikal.aggregation.server.aggregation_server import AggregationServer
 from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, PeerVisibleError
+from vertikal.secure.secagg.rounds import SHARE
 
 USERS, ITEMS = 12, 10
 NAMES = [f"u{i:02d}" for i in range(USERS)]
@@ -154,12 +155,15 @@ def test_whoever_waits_for_a_slow_client_hears_that_the_server_is_there(hall, mo
     monkeypatch.setattr(aggregation_server, "BEAT", 1)
     heard: list[str] = []
 
+    def slowly(words: str) -> None:
+        if words == SHARE:
+            time.sleep(4.0)
+
     def patient(name: str, user: int) -> int:
         folder = enrolled(hall, server.port, name)
+        progress = heard.append if user else slowly
         with Device.open(folder.folder, LENIENT, seconds=2.0) as device:
-            if user == 0:
-                device._send_vector = lambda values: time.sleep(3.0)
-            return device.take_part_with(rated(user), seconds=SECONDS, progress=heard.append)
+            return device.take_part_with(rated(user), seconds=SECONDS, progress=progress)
 
     with served(hall, deadline=3.0) as server, ThreadPoolExecutor(USERS) as pool:
         ended = [pool.submit(patient, name, user) for user, name in enumerate(NAMES)]

@@ -94,7 +94,7 @@ def _evaluate(coefficients: list[int], x: int) -> int:
     step = powers.pop()
     powers.reverse()
     first = len(coefficients) % _STEPS
-    value = sum(map(mul, coefficients[:first], powers[_STEPS - first :]))
+    value: int = sum(map(mul, coefficients[:first], powers[_STEPS - first :]))
     for start in range(first, len(coefficients), _STEPS):
         value = (value * step + sum(map(mul, coefficients[start : start + _STEPS], powers))) % PRIME
     return value % PRIME
