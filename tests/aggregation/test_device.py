@@ -47,7 +47,8 @@ def served(hall: Hall, **rounds: object) -> Iterator[AggregationServer]:
     found: list[AggregationServer] = []
 
     async def serve() -> None:
-        file = hall.write('kind = "ratings"\nitems = "items.txt"', opens=USERS, **rounds)
+        settings = {"opens": USERS} | rounds
+        file = hall.write('kind = "ratings"\nitems = "items.txt"', **settings)
         found.append(AggregationServer(file, hall.said.append))
         await found[0].run(stop, ready.set)
 
@@ -148,6 +149,32 @@ def test_new_items_and_ratings_come_with_the_next_round(hall):
         assert one_round(hall, server.port) == {USERS}
         assert server.status().rows == ITEMS + 1
         assert any("may be added at its end only" in line for line in hall.said)
+
+
+def test_new_users_and_a_changed_rating_come_with_the_next_round(hall):
+    """A change hides among the newcomers, and old and new users get recommendations."""
+    strict = RoundPolicy(fewest=8, difference=3)
+    before = {name: rated(user) for user, name in enumerate(NAMES)}
+    after = before | {"u00": [*rated(0), 10]} | {f"v{i}": [10, i] for i in range(3)}
+
+    def take_part(name: str, items: list[int]) -> int:
+        with Device.open(enrolled(hall, server.port, name).folder, strict) as device:
+            return device.take_part_with(items, seconds=SECONDS)
+
+    for people, catalogue in ((before, CATALOGUE), (after, [*CATALOGUE, "book 10"])):
+        (hall.root / "items.txt").write_text("\n".join(catalogue))
+        count = len(people)
+        with served(hall, opens=count, difference=3) as server, ThreadPoolExecutor(count) as pool:
+            assert set(pool.map(take_part, people, people.values())) == {count}
+    with served(hall) as server:
+        for name in ("u00", "v1"):
+            folder = enrolled(hall, server.port, name)
+            with Device.open(folder.folder) as device:
+                _, _, popularity = device.means()
+                found = recommend(device, folder, ["book 10"], 3)
+            assert len(found.items) == 3
+    expected = RATINGS.sum(axis=0) + np.bincount([0, 1, 2], minlength=ITEMS)
+    assert popularity.tolist() == [*expected, 4]
 
 
 def test_whoever_waits_for_a_slow_client_hears_that_the_server_is_there(hall, monkeypatch):

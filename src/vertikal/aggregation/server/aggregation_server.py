@@ -182,8 +182,11 @@ class AggregationServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a stranger show its ticket, then listen to the client."""
         limits = self.file.rounds
-        if self._strangers >= STRANGERS or len(self._connections) >= limits.most_connections:
+        if self._strangers >= STRANGERS:
             writer.transport.abort()
+            return
+        if len(self._connections) >= limits.most_connections:
+            await self._turn_away(writer, "as many clients are connected as may be; come later")
             return
         self._strangers += 1
         try:
@@ -194,21 +197,24 @@ class AggregationServer:
             return
         except VertikalError as error:
             self._fault("strangers", str(error))
-            with suppress(OSError):
-                writer.write(packed(Refused(_short(error))))
-                writer.close()
+            await self._turn_away(writer, _short(error))
             return
         finally:
             self._strangers -= 1
         await self._listen_to(ticket, reader, writer)
+
+    @staticmethod
+    async def _turn_away(writer: asyncio.StreamWriter, reason: str) -> None:
+        with suppress(OSError):
+            writer.write(packed(Refused(reason)))
+            writer.close()
 
     async def _listen_to(
         self, ticket: Ticket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         quota = self._quota(ticket.name)
         if not quota.connections.take():
-            writer.write(packed(Refused("too many connections in this hour")))
-            writer.close()
+            await self._turn_away(writer, "too many connections in this hour")
             return
         connection = ClientConnection(ticket, reader, writer, quota.bytes)
         old = self._connections.get(ticket.name)

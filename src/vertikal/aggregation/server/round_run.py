@@ -236,7 +236,7 @@ class RoundRun:
                 frame = packed(Inbox(inboxes[name]))
                 raw = await connection.ask(frame, None, length * ring.dtype.itemsize, left)
                 if raw is None:
-                    self._count(MASK)
+                    self._missed(name)
                     return
                 values = np.frombuffer(raw, ring.dtype.newbyteorder("<"))
                 server.add_masked(state, name, values)
@@ -289,7 +289,7 @@ class RoundRun:
         async def one(name: str, question: bytes) -> None:
             came = await self._there[name].ask(question, kind, size, self._deadlines.stage)
             if came is None:
-                self._count(stage)
+                self._missed(name)
                 return
             try:
                 answers[name] = usable(name, came)
@@ -315,6 +315,13 @@ class RoundRun:
         connection = self._there[name]
         connection.fault = connection.fault or reason
         connection.close()
+        self._count(self.progress.stage)
+
+    def _missed(self, name: str) -> None:
+        """Note that no answer came, and in which stage."""
+        connection = self._there[name]
+        if connection.fault:
+            connection.fault = f"{self.progress.stage}: {connection.fault}"
         self._count(self.progress.stage)
 
     def _count(self, stage: str) -> None:
