@@ -466,9 +466,9 @@ class AggregationServer:
         self._changed.set()
 
     def _fault(self, name: str, reason: str) -> None:
-        """Remember the last faults, of so many clients."""
+        """Remember the last faults, of so many clients, and when they were."""
         self._faults.pop(name, None)
-        self._faults[name] = printable(reason)[:200]
+        self._faults[name] = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(reason)[:200]}"
         while len(self._faults) > SHOWN:
             self._faults.pop(next(iter(self._faults)))
 
