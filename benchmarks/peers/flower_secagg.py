@@ -13,6 +13,7 @@ bits, ours of AES-256.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -26,14 +27,18 @@ from vertikal.secure.secagg.neighbours import plan_neighbours
 
 try:
     from flwr.common import bytes_to_ndarray, ndarrays_to_parameters
-    from flwr.common.secure_aggregation.crypto.shamir import combine_shares
+    from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
+    from flwr.common.secure_aggregation.crypto.symmetric_encryption import encrypt
     from flwr.common.secure_aggregation.ndarrays_arithmetic import (
         get_parameters_shape,
         parameters_addition,
         parameters_mod,
         parameters_subtraction,
     )
-    from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+    from flwr.common.secure_aggregation.secaggplus_utils import (
+        pseudo_rand_gen,
+        share_keys_plaintext_concat,
+    )
 
     # By its name: the package hides the module behind a function of the same name.
     client: Any = import_module("flwr.client.mod.secure_aggregation.secaggplus_mod")
@@ -43,8 +48,8 @@ except ImportError:
 RING = 1 << 32
 
 
-def flower_round(count: int, degree: int, threshold: int, vector: Any) -> None:
-    """One round of SecAgg+ on a ring of neighbours, in this process."""
+def _advertised(count: int, degree: int, threshold: int) -> tuple[Any, Any, Any]:
+    """Set up all clients: whose neighbours are whose, their states and their public keys."""
     settings = {
         "sample_num": count,
         "share_num": degree + 1,
@@ -61,6 +66,47 @@ def flower_round(count: int, degree: int, threshold: int, vector: Any) -> None:
         state.nid = me
     advertised = {me: client._setup(state, settings) for me, state in states.items()}
     keys = {me: (sent["pk1"], sent["pk2"]) for me, sent in advertised.items()}
+    return circle, states, keys
+
+
+def flower_sample(count: int, degree: int, threshold: int, vector: Any, sample: int) -> float:
+    """Processor seconds of one client in a round and of the server's work for it, mean of some.
+
+    Their neighbours' messages, which they have to decrypt, and the shares that the server joins are
+    made beforehand, and so are all keys: that is not counted.
+    """
+    circle, states, keys = _advertised(count, degree, threshold)
+    parameters = ndarrays_to_parameters([vector])
+    seed_shares = create_shares(bytes(32), threshold, degree + 1)
+    key_shares = create_shares(states[0].sk1, threshold, degree + 1)
+    spent = 0.0
+    chosen = range(0, count, -(-count // sample))
+    for me in chosen:
+        state, others = states[me], [peer for peer in circle[me] if peer != me]
+        began = time.process_time()
+        client._share_keys(state, {str(peer): keys[peer] for peer in circle[me]})
+        spent += time.process_time() - began
+        sealed = [
+            encrypt(
+                state.ss2_dict[peer],
+                share_keys_plaintext_concat(peer, me, seed_shares[0], key_shares[0]),
+            )
+            for peer in others
+        ]
+        began = time.process_time()
+        box = {"srcs": others, "ctxts": sealed}
+        sent = client._collect_masked_vectors(state, box, 1, parameters)
+        total = [bytes_to_ndarray(raw) for raw in sent["masked_params"]]
+        client._unmask(state, {"active_nids": circle[me], "dead_nids": []})
+        mask = pseudo_rand_gen(combine_shares(seed_shares), RING, get_parameters_shape(total))
+        parameters_subtraction(parameters_addition(total, total), mask)
+        spent += time.process_time() - began
+    return spent / len(chosen)
+
+
+def flower_round(count: int, degree: int, threshold: int, vector: Any) -> None:
+    """One round of SecAgg+ on a ring of neighbours, in this process."""
+    circle, states, keys = _advertised(count, degree, threshold)
     boxes: dict[int, tuple[list[int], list[bytes]]] = {me: ([], []) for me in circle}
     for me, state in states.items():
         sent = client._share_keys(state, {str(peer): keys[peer] for peer in circle[me]})

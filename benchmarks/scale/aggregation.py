@@ -1,16 +1,21 @@
 """A real aggregation server under load: clients in several processes that drop out, lag and cheat.
 
     python -m benchmarks.scale.aggregation
-    python -m benchmarks.scale.aggregation --clients 200 --drop 0.1 --dropping 0.4 --name each-tenth
     python -m benchmarks.scale.aggregation --data 100k
 
 Every client is a task with its own TLS connection, key and list of opened rounds, in ``--workers``
-processes, against one `vertikal aggregate serve`. In each stage of each round a share ``--drop`` of
-the clients hangs up; one in a hundred is slow, one sends garbage, one sends a message twice and one
-the message of an earlier round. After each round the server's sum is compared with the plain sum
-over the survivors that it announced. At the same time Flower's SecAgg+ (`pip install flwr`) sums
-vectors of the same length of as many clients once, in one process, without a network, drop-outs or
-cheats. Both are compared by processor seconds, of all processes.
+processes, against one `vertikal aggregate serve`. In each of the six stages of each round a share
+``--drop`` of the clients that are left hangs up; one in a hundred is slow, one sends garbage, one
+sends a message twice and one the message of an earlier round. After each round the server's sum is
+compared with the plain sum over the survivors that it announced. Where a member of the committee
+vanishes with its coin, keys and coins are begun anew without it; whoever has lived through these
+two stages does not vanish in them again. ``--dropping`` is what the server plans neighbours by.
+
+Then Flower's SecAgg+ (`pip install flwr`) has as many clients as the last sum of ours, with vectors
+of the same length, the neighbours that we plan for so many, and no network, drop-outs or cheats.
+All its clients cost the same, so ``--flower`` of them do their part, the server does its part for
+these, and their processor seconds are multiplied. Ours are those of all processes, also for clients
+that dropped out.
 
 With ``--data 100k`` the clients are the 943 users of MovieLens 100k, nobody drops out, and one
 round is compared with the same round in one process.
@@ -47,6 +52,7 @@ from vertikal.errors import VertikalError
 from vertikal.secure.keys.identity import Identity
 from vertikal.secure.secagg.client_keys import SigningKey
 from vertikal.secure.secagg.neighbours import plan_neighbours
+from vertikal.secure.secagg.rounds import STAGES
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SLOW = 0.5
@@ -65,9 +71,10 @@ def acting(name: str, turn: int, drop: float, kept: dict[str, bytes]) -> Any:
     """Decide what a client does with its answers: most send them, some vanish, a few cheat."""
     draws = np.random.default_rng([turn, *name.encode()])
     fate = draws.random()
+    vanishes = {stage: draws.random() < drop for stage in STAGES}
 
     def act(stage: str, frame: bytes) -> list[bytes]:
-        if draws.random() < drop:
+        if vanishes[stage]:
             raise Vanished
         if fate < 0.01:
             return [head(60, frame[4]) + bytes(60)]
@@ -197,13 +204,13 @@ def main() -> None:
         rounds=10,
         rows=140,
         workers=3,
-        drop=0.02,
-        dropping=0.2,
+        drop=0.1,
+        dropping=0.28,
         deadline=120.0,
         uploads=32,
         data="",
         name="load",
-        flower=1,
+        flower=16,
     )
     if options.data:
         options.drop, options.dropping, options.rounds = 0.0, 0.15, 1
@@ -218,9 +225,6 @@ def main() -> None:
 def _load(run: Benchmark, options: Any) -> None:
     names = [f"c{i:05d}" for i in range(options.clients)]
     columns = {name: numbers_of(name, options.rows) for name in names}
-    beside = multiprocessing.Pipe()
-    if options.flower:
-        multiprocessing.Process(target=_flower, args=(beside[1], options), daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         load = Load(Path(folder), options, names, options.rows, {})
         seconds, used, exact = [], [], 0
@@ -257,22 +261,22 @@ def _load(run: Benchmark, options: Any) -> None:
     run.figure("peak memory of the server, MB", told["memory"])
     run.target("exact sums / rounds", exact / options.rounds, 1.0, at_most=False)
     if options.flower:
-        theirs = run.figure("Flower: processor seconds a round", beside[0].recv())
+        theirs = run.figure(
+            "Flower: processor seconds a round of so many survivors",
+            _flower(options, len(told["survivors"])),
+        )
         run.target("Flower's processor seconds / ours", theirs / ours, 10, at_most=False)
 
 
-def _flower(pipe: Connection, options: Any) -> None:
-    """Run one round of SecAgg+ with the plan of ours, and send its processor seconds."""
-    from benchmarks.peers.flower_secagg import client, flower_round
+def _flower(options: Any, clients: int) -> float:
+    """Processor seconds of a round of SecAgg+ of so many clients, with the plan of ours."""
+    from benchmarks.peers.flower_secagg import client, flower_sample
 
     if client is None:
         sys.exit("flwr is not installed: pip install flwr, or --flower 0")
-    plan = plan_neighbours(options.clients, dropping=options.dropping)
-    length = options.rows * (options.rows + 1) // 2
-    began = time.process_time()
-    flower_round(options.clients, plan.degree, plan.threshold, np.linspace(-1, 1, length))
-    pipe.send(time.process_time() - began)
-    print("Flower's round is over", flush=True)
+    plan = plan_neighbours(clients, dropping=options.dropping)
+    vector = np.linspace(-1, 1, options.rows * (options.rows + 1) // 2)
+    return clients * flower_sample(clients, plan.degree, plan.threshold, vector, options.flower)
 
 
 def _movielens(run: Benchmark, options: Any) -> None:

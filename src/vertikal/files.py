@@ -6,9 +6,11 @@ Stores, budget files and checkpoints are written through this module.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 from pathlib import Path
+from typing import IO
 
 from vertikal.errors import DiskFull, InputError, VertikalError
 
@@ -51,6 +53,20 @@ def private_folder(path: Path) -> Path:
             f"{folder.st_mode & 0o777:o}; run `chmod 700` on it"
         )
     return path
+
+
+def lock_file(path: Path, refusal: str) -> IO[bytes]:
+    """Lock a file, made if need be, until it is closed or this process ends.
+
+    Where another process has it InputError says ``refusal``.
+    """
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(refusal) from None
+    return file
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:

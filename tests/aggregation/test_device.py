@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,8 +25,10 @@ from vertikal.aggregation.device import Device
 from vertikal.aggregation.device_folder import DeviceFolder, sign_for
 from vertikal.aggregation.opened_rounds import RoundPolicy
 from vertikal.aggregation.recommending import recommend
+from vertikal.aggregation.server import aggregation_server
 from vertikal.aggregation.server.aggregation_server import AggregationServer
-from vertikal.errors import InputError, PeerStopped, PeerVisibleError
+from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, PeerVisibleError
+from vertikal.secure.secagg.rounds import SHARE
 
 USERS, ITEMS = 12, 10
 NAMES = [f"u{i:02d}" for i in range(USERS)]
@@ -44,7 +47,8 @@ def served(hall: Hall, **rounds: object) -> Iterator[AggregationServer]:
     found: list[AggregationServer] = []
 
     async def serve() -> None:
-        file = hall.write('kind = "ratings"\nitems = "items.txt"', opens=USERS, **rounds)
+        settings = {"opens": USERS} | rounds
+        file = hall.write('kind = "ratings"\nitems = "items.txt"', **settings)
         found.append(AggregationServer(file, hall.said.append))
         await found[0].run(stop, ready.set)
 
@@ -145,6 +149,68 @@ def test_new_items_and_ratings_come_with_the_next_round(hall):
         assert one_round(hall, server.port) == {USERS}
         assert server.status().rows == ITEMS + 1
         assert any("may be added at its end only" in line for line in hall.said)
+
+
+def test_new_users_and_a_changed_rating_come_with_the_next_round(hall):
+    """A change hides among the newcomers, and old and new users get recommendations."""
+    strict = RoundPolicy(fewest=8, difference=3)
+    before = {name: rated(user) for user, name in enumerate(NAMES)}
+    after = before | {"u00": [*rated(0), 10]} | {f"v{i}": [10, i] for i in range(3)}
+
+    def take_part(name: str, items: list[int]) -> int:
+        with Device.open(enrolled(hall, server.port, name).folder, strict) as device:
+            return device.take_part_with(items, seconds=SECONDS)
+
+    for people, catalogue in ((before, CATALOGUE), (after, [*CATALOGUE, "book 10"])):
+        (hall.root / "items.txt").write_text("\n".join(catalogue))
+        count = len(people)
+        with served(hall, opens=count, difference=3) as server, ThreadPoolExecutor(count) as pool:
+            assert set(pool.map(take_part, people, people.values())) == {count}
+    with served(hall) as server:
+        for name in ("u00", "v1"):
+            folder = enrolled(hall, server.port, name)
+            with Device.open(folder.folder) as device:
+                _, _, popularity = device.means()
+                found = recommend(device, folder, ["book 10"], 3)
+            assert len(found.items) == 3
+    expected = RATINGS.sum(axis=0) + np.bincount([0, 1, 2], minlength=ITEMS)
+    assert popularity.tolist() == [*expected, 4]
+
+
+def test_whoever_waits_for_a_slow_client_hears_that_the_server_is_there(hall, monkeypatch):
+    """A device takes a server that says nothing for dead, also in the midst of a round."""
+    monkeypatch.setattr(aggregation_server, "BEAT", 1)
+    heard: list[str] = []
+
+    def slowly(words: str) -> None:
+        if words == SHARE:
+            time.sleep(4.0)
+
+    def patient(name: str, user: int) -> int:
+        folder = enrolled(hall, server.port, name)
+        progress = heard.append if user else slowly
+        with Device.open(folder.folder, LENIENT, seconds=2.0) as device:
+            return device.take_part_with(rated(user), seconds=SECONDS, progress=progress)
+
+    with served(hall, deadline=3.0) as server, ThreadPoolExecutor(USERS) as pool:
+        ended = [pool.submit(patient, name, user) for user, name in enumerate(NAMES)]
+        assert {one.result() for one in ended[1:]} == {USERS - 1}
+        with pytest.raises((PeerStopped, DeadlineExceeded), match="server 'hall' at 127"):
+            ended[0].result()
+    assert f"waiting: masked input: {USERS - 1} of {USERS} clients have answered" in heard
+
+
+def test_a_device_and_a_store_are_used_by_one_process_at_a_time(hall):
+    with served(hall) as server:
+        folder = enrolled(hall, server.port, NAMES[0])
+        with (
+            Device.open(folder.folder),
+            pytest.raises(InputError, match="device 'u00' is in use by another process"),
+        ):
+            Device.open(folder.folder)
+        Device.open(folder.folder).close()
+        with pytest.raises(InputError, match="store 'store' is in use: another server of 'hall'"):
+            AggregationServer(hall.root / "server.toml", hall.said.append)
 
 
 def test_rows_are_bounded(hall):

@@ -46,8 +46,9 @@ from vertikal.secure.secagg.neighbours import everybody
 from vertikal.secure.secagg.rounds import CoinCommitments, Terms
 
 NAMES = [f"c{i}" for i in range(6)]
+LATER = ["c6", "c7", "c8"]
 ROWS = 3
-TASK = Task(kind="columns", rows=ROWS, largest=9)
+TASK = Task(kind="columns", rows=ROWS, largest=99)
 TILE = Tile(0, ROWS, 0, ROWS)
 POLICY = RoundPolicy(fewest=4, difference=3)
 MINE = "sha256:me"
@@ -68,7 +69,7 @@ class Play:
     def begin(cls, policy: RoundPolicy = POLICY) -> Play:
         authority = SigningKey.fresh()
         address = ServerAddress("play", "127.0.0.1:1", MINE, authority.public)
-        keys = {name: SigningKey.fresh() for name in NAMES}
+        keys = {name: SigningKey.fresh() for name in (*NAMES, *LATER)}
         clients = {}
         for number, (name, key) in enumerate(keys.items()):
             ticket = sign_for(authority, address, name, key.public)
@@ -83,7 +84,7 @@ class Play:
         names = list(names)
         self.rounds += 1
         self.reference = f"{self.rounds:032d}"
-        plan = everybody(len(names))
+        plan = everybody(len(names), len(names) // 2 + 1)
         public = {name: self.keys[name].public for name in names}
         job = job_of("play", self.reference)
         terms = Terms(job, tuple(names), plan, public, TASK.ring, TILE.length)
@@ -215,10 +216,51 @@ def test_the_same_clients_are_summed_again_unless_numbers_have_changed():
     play.opened()
     play.opened()
     play.clients["c3"].give(Contribution(np.arange(ROWS), TASK))
-    survivors = play.masked()
-    play.clients["c1"].answer(Announced(survivors))
+    with pytest.raises(SecrecyError, match=r"c3: the numbers here have changed .* nothing is sent"):
+        play.clients["c3"].answer(play.offer(NAMES))
+
+
+def grown(play: Play) -> list[str]:
+    """Open a sum over the first six clients, change c3, and offer three more, who then vanish."""
+    play.opened()
+    play.clients["c3"].give(Contribution(np.arange(ROWS), TASK))
+    return play.masked([*NAMES, *LATER], gone=LATER)
+
+
+def test_whoever_has_changed_numbers_stops_a_sum_over_the_same_clients():
+    """The vector of c3 is with the server by then, and the others could open the sum without c3."""
+    play = Play.begin()
+    survivors = grown(play)
+    assert survivors == NAMES
     with pytest.raises(SecrecyError, match=r"c3: .* the numbers here have changed since"):
         play.clients["c3"].answer(Announced(survivors))
+    others = [name for name in NAMES if name != "c3"]
+    said = {n: play.clients[n].answer(Announced(survivors)).said for n in others}
+    codes = server.collect_confirmations(play.centre, said)
+    for name in others:
+        with pytest.raises(SecrecyError, match=r"\['c3'\] have not confirmed this one"):
+            play.clients[name].answer(Confirmed(codes[name]))
+
+
+def test_a_client_that_is_cut_off_counts_the_sum_as_opened():
+    """A server that hangs up on c3 once it has its vector opens the sum without telling c3."""
+    play = Play.begin()
+    survivors = play.masked()
+    others = [name for name in NAMES if name != "c3"]
+    said = {n: play.clients[n].answer(Announced(survivors)).said for n in others}
+    for name, codes in server.collect_confirmations(play.centre, said).items():
+        play.clients[name].answer(Confirmed(codes))
+    one = play.clients["c3"]
+    one.answer(Abandoned(play.reference, "sorry"))
+    one.give(Contribution(np.arange(ROWS), TASK))
+    with pytest.raises(SecrecyError, match=r"c3: the numbers here have changed .* nothing is sent"):
+        one.answer(play.offer(NAMES))
+    survivors = play.masked([*NAMES, *LATER], gone=LATER)
+    with pytest.raises(SecrecyError, match="had the same clients, or may have had"):
+        one.answer(Announced(survivors))
+    # With enough others in the sum its change does not show.
+    survivors = play.masked([*NAMES, *LATER])
+    one.answer(Announced(survivors))
 
 
 def test_clients_that_nobody_enrolled_are_refused():

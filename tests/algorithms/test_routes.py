@@ -25,6 +25,7 @@ JOBS = {
     "kernel": ("kernel", {"n_components": 32, "disclosure": "open"}, 1),
     "admm": ("admm", {"max_iter": 5}, 1),
     "gram": ("gram", {}, 1),
+    "gram landmarks": ("gram", {"machine": "komd", "landmarks": 20}, 1),
 }
 
 

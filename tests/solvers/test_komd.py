@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from vertikal.solvers.komd import komd, project
+from vertikal.solvers.komd import komd, project, separate
 
 generator = np.random.default_rng(0)
 
@@ -71,3 +71,21 @@ def test_the_projection_is_the_nearest_point():
         other = np.where(there, generator.dirichlet(np.ones(6), 30), 0)
         other /= other.sum(axis=1, keepdims=True)
         assert (np.square(np.where(there, other - v, 0)).sum(axis=1) >= distance - 1e-12).all()
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
+def test_two_classes_meet_at_their_nearest_points(penalty):
+    """The conditions of optimality: in each class no gradient below that of rows with weight."""
+    points = generator.normal(size=(50, 4))
+    signs = np.where(points[:, 0] + 0.3 * generator.normal(size=50) > 0, 1.0, -1.0)
+    K = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2))
+    penalties = np.full(50, penalty)
+    found = separate(K.__matmul__, float(K.sum(axis=1).max()), signs, penalties, 1e-10)
+    assert found.min() >= 0
+    gradient = signs * (K @ (signs * found)) + penalty * found
+    for one in (-1, 1):
+        mine = signs == one
+        assert found[mine].sum() == pytest.approx(1)
+        carrying = mine & (found > 1e-6)
+        assert np.ptp(gradient[carrying]) < 1e-4
+        assert gradient[mine].min() > gradient[carrying].min() - 1e-4

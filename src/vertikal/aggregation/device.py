@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from vertikal.aggregation.messages import (
     MOST_ROWS,
     RECORD,
     VECTOR,
+    Abandoned,
     AskItems,
     AskMeans,
     AskRows,
@@ -61,7 +62,9 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 ANSWER = 60.0
-"""Seconds that the server has to answer a request, or to say that a client still waits."""
+"""Seconds that the server has to answer a request, or to say that a client still waits.
+
+It says so every 15 s, before a round and in each stage of one."""
 
 
 class Device:
@@ -76,9 +79,11 @@ class Device:
         policy: RoundPolicy | None = None,
         opened: OpenedRounds | None = None,
         seconds: float = ANSWER,
+        lock: IO[bytes] | None = None,
     ) -> None:
         self.server = server
         self._seconds = seconds
+        self._lock = lock
         self._participant = Participant(
             ticket,
             key,
@@ -103,14 +108,21 @@ class Device:
     ) -> Device:
         """Connect the device whose files are in ``folder``."""
         files = DeviceFolder(Path(folder))
-        return cls(
-            files.server,
-            files.ticket,
-            files.key,
-            policy=policy,
-            opened=files.opened,
-            seconds=seconds,
-        )
+        server, ticket, key = files.server, files.ticket, files.key
+        lock = files.lock()
+        try:
+            return cls(
+                server,
+                ticket,
+                key,
+                policy=policy,
+                opened=files.opened,
+                seconds=seconds,
+                lock=lock,
+            )
+        except BaseException:
+            lock.close()
+            raise
 
     @property
     def name(self) -> str:
@@ -126,6 +138,8 @@ class Device:
         """Leave; in the midst of a round this is a drop-out."""
         with suppress(OSError):
             self._socket.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def take_part(
         self,
@@ -167,6 +181,7 @@ class Device:
                 said = self._receive()
                 if isinstance(said, Waiting):
                     progress(f"waiting: {said.reason}")
+                    continue
                 reply = self._participant.answer(said)
                 if isinstance(reply, Done):
                     return reply.clients
@@ -174,7 +189,9 @@ class Device:
                     self._send_vector(reply)
                 elif reply is not None:
                     self._send(reply)
-                if self._participant.stage:
+                if isinstance(said, Abandoned):
+                    progress(f"the round was given up: {said.reason}")
+                elif self._participant.stage:
                     progress(self._participant.stage)
         except BaseException:
             self.close()
@@ -268,13 +285,20 @@ class Device:
                 place += count
         except TimeoutError:
             raise DeadlineExceeded(
-                f"{self.name}: nothing came from the server for {self._seconds:g} s"
+                f"{self.name}: nothing came from {self._where} for {self._seconds:g} s"
             ) from None
         except (OSError, ConnectionError) as error:
             raise PeerStopped.of(
-                self.server.aggregation, f"{self.name}: the server is gone: {error}"
+                self.server.aggregation, f"{self.name}: {self._where} is gone: {error}"
             ) from None
         return bytes(body)
+
+    @property
+    def _where(self) -> str:
+        """The server, its address and the stage that this client has answered, for errors."""
+        stage = self._participant.stage
+        after = f", after {stage!r}," if stage else ""
+        return f"server {self.server.aggregation!r} at {self.server.address}{after}"
 
     def _send(self, message: Up) -> None:
         self._write(packed(message))
@@ -289,11 +313,11 @@ class Device:
             self._socket.sendall(raw)
         except TimeoutError:
             raise DeadlineExceeded(
-                f"{self.name}: the server took nothing for {self._seconds:g} s"
+                f"{self.name}: {self._where} took nothing for {self._seconds:g} s"
             ) from None
         except OSError as error:
             raise PeerStopped.of(
-                self.server.aggregation, f"{self.name}: the server is gone: {error}"
+                self.server.aggregation, f"{self.name}: {self._where} is gone: {error}"
             ) from None
 
 

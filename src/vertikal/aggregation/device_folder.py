@@ -5,19 +5,20 @@ ticket.json    name and public key, signed by the authority
 server.json    name, address and pinned key of the server, and the authority's public key
 opened         rounds in which it has opened a sum
 cover.json     the items that its requests for rows of the kernel have named
+lock           locked while a process of the device is connected
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import IO, Annotated, TypeVar
 
 import msgspec
 
 from vertikal.aggregation.enrolment import Name, PublicKey, Ticket, check_ticket, enrol
 from vertikal.aggregation.opened_rounds import OpenedRounds
 from vertikal.errors import InputError
-from vertikal.files import private_folder, write_whole
+from vertikal.files import lock_file, private_folder, write_whole
 from vertikal.records import check_format, from_json
 from vertikal.secure.keys.prg import fresh_key
 from vertikal.secure.secagg.client_keys import SigningKey
@@ -99,6 +100,14 @@ class DeviceFolder:
     def keep_ticket(self, ticket: Ticket) -> None:
         """Write the ticket that the authority has signed."""
         write_whole(self.folder / "ticket.json", msgspec.json.encode(ticket))
+
+    def lock(self) -> IO[bytes]:
+        """Lock the folder until the file that is returned is closed.
+
+        Two processes of one device would each know half of the rounds that it has opened.
+        """
+        refusal = f"device {self.folder.name!r} is in use by another process; wait until it ends"
+        return lock_file(private_folder(self.folder) / "lock", refusal)
 
     @property
     def opened(self) -> OpenedRounds:

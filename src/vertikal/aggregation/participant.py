@@ -66,6 +66,8 @@ class _Round:
     keys: dict[str, bytes]  # signing keys by client; `Terms` reads them as they become known
     state: client.ClientState = field(repr=False)
     survivors: list[str] = field(default_factory=list)
+    expected: bool = False  # noted in the list when the vector left, and not before
+    repeated: bool = False  # an earlier sum was over the same clients
 
 
 class Participant:
@@ -168,13 +170,15 @@ class Participant:
                 f"{self.name}: a round of {len(said.clients)} clients, at most "
                 f"{task.most_clients} fit into the ring"
             )
+        numbers = given.digest
+        self._opened.check_offer(self.name, self._policy, said.tile, said.clients, numbers)
         plan = NeighbourPlan(len(said.clients), said.degree, said.threshold)
         check_secrecy(plan)
         keys = {self.name: self._key.public}
         job, clients = job_of(self._aggregation, said.round), tuple(said.clients)
         terms = Terms(job, clients, plan, keys, task.ring, said.tile.length)
         state = client.ClientState(self.name, terms, self._key)
-        self._round = _Round(said.round, said.tile, given, given.digest, keys, state)
+        self._round = _Round(said.round, said.tile, given, numbers, keys, state)
         return Keys(client.advertise(state))
 
     def _share(self, said: Neighbourhood) -> Shares:
@@ -192,13 +196,18 @@ class Participant:
         return Shares(client.share(now.state, said.roster))
 
     def _mask(self, said: Inbox) -> Array:
+        """Mask the vector; once it leaves, others can open a sum with it."""
         now = self._current()
         values = now.given.products(now.tile, now.state.terms.ring)
-        return client.mask(now.state, said.shares, values)
+        masked = client.mask(now.state, said.shares, values)
+        now.expected = self._opened.expect(now.tile, now.state.terms.clients, now.numbers)
+        return masked
 
     def _confirm(self, said: Announced) -> Codes:
         now = self._current()
-        self._opened.check(self.name, self._policy, now.tile, said.clients, now.numbers)
+        now.repeated = self._opened.check(
+            self.name, self._policy, now.tile, said.clients, now.numbers
+        )
         codes = client.confirm(now.state, Survivors(said.clients))
         now.survivors = said.clients
         return Codes(codes)
@@ -206,8 +215,15 @@ class Participant:
     def _unmask(self, said: Confirmed) -> Answer:
         """Note the round as opened, on disk, before the shares that open it leave."""
         now = self._current()
+        silent = sorted(now.state.survivors - {self.name} - said.codes.codes.keys())
+        if now.repeated and silent:
+            raise SecrecyError(
+                f"{self.name}: an earlier round had the same clients, and {silent[:5]} have not "
+                "confirmed this one; their numbers may have changed, so nothing is opened"
+            )
         revealed = client.unmask(now.state, said.codes)
-        self._opened.add(now.tile, now.survivors, now.numbers)
+        expected = now.state.terms.clients if now.expected else None
+        self._opened.add(now.tile, now.survivors, now.numbers, expected)
         self._offers = 0
         return Answer(revealed)
 

@@ -65,9 +65,8 @@ class SecureKernelEstimator(FederatedEstimator):
         self.columns_ = assigned
         self.shards_ = {name: result[0] for name, result in outcome.results.items()}
         gram = outcome.results[settings.label_parties[0]][1]
-        variables = sum(table.width for table in tables.values())
         self.fixed_point_ = gram.fixed_point
-        self.kernel_ = choice.fixed(gram, weights, seed, variables)
+        self.kernel_ = choice.fixed(gram, weights, seed)
         self.ledger_, self.report_ = outcome.ledger, outcome.report
         return self.kernel_(gram), gram
 

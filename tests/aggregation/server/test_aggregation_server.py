@@ -132,7 +132,7 @@ def test_an_answer_of_an_earlier_round_is_not_taken_again(hall):
         async with hall.serving() as server:
             await together(hall, server.port, NAMES, {"c3": keep})
             ended = await together(hall, server.port, NAMES, {"c3": replay})
-            assert server.status().faults["c3"].startswith("server: the keys of c3 are not signed")
+            assert "server: the keys of c3 are not signed" in server.status().faults["c3"]
             assert isinstance(ended["c3"], Exception)
             assert np.array_equal(kernel_of(hall), plain_kernel(set(NAMES) - {"c3"}))
 
@@ -286,7 +286,8 @@ def test_a_client_has_a_quota(hall):
                 await client.take_part(lambda task: Contribution(columns_of("c0"), task))
             # A round costs more bytes than this quota has.
             await together(hall, server.port, NAMES[1:])
-            assert set(server.status().faults.values()) >= {"more bytes than its quota"}
+            faults = server.status().faults.values()
+            assert any(one.endswith("more bytes than its quota") for one in faults)
 
     asyncio.run(scenario())
 

@@ -34,6 +34,24 @@ def test_opened_rounds_are_remembered(tmp_path):
         kept.check("me", POLICY, Tile(0, 4, 0, 4), ["a", "b"], b"1")
 
 
+def test_a_sum_that_was_expected_is_remembered_until_it_is_known(tmp_path):
+    file = tmp_path / "opened"
+    kept = OpenedRounds(file)
+    assert kept.expect(TILE, ["a", "b", "c", "d"], b"1")
+    assert not kept.expect(TILE, ["a", "b", "c", "d"], b"1")
+    for again in (kept, OpenedRounds(file)):
+        again.check_offer("me", POLICY, TILE, ["a", "b", "c"], b"1")
+        again.check_offer("me", POLICY, TILE, ["a", "b", "x", "y"], b"2")
+        with pytest.raises(SecrecyError, match="1 of the clients offered were not in it"):
+            again.check_offer("me", POLICY, TILE, ["a", "b", "x"], b"2")
+        with pytest.raises(SecrecyError, match="or may have had"):
+            again.check("me", POLICY, TILE, ["a", "b"], b"2")
+    kept.add(TILE, ["a", "b", "c"], b"1", ["a", "b", "c", "d"])
+    assert len(kept) == len(OpenedRounds(file)) == 1
+    assert kept.check("me", POLICY, TILE, ["a", "b", "c"], b"1")
+    assert not kept.check("me", POLICY, TILE, list("cdefgh"), b"1")
+
+
 def test_so_many_different_sums_that_single_clients_follow_are_refused():
     opened = OpenedRounds()
     people = [f"c{i}" for i in range(8)]

@@ -33,6 +33,14 @@ def test_all_subsets_of_three_in_five():
         assert join({x: shares[x] for x in chosen}, 3) == SECRET
 
 
+def test_polynomials_longer_than_one_step_of_their_evaluation():
+    for threshold in (16, 17, 35):
+        shares = split(SECRET, range(9_950, 10_000), threshold)
+        some = {x: shares[x] for x in list(shares)[-threshold:]}
+        assert join(some, threshold) == SECRET
+        assert interpolate_at_zero(some, PRIME) == int.from_bytes(SECRET, "big")
+
+
 def test_fewer_shares_say_nothing():
     # For every secret there is a polynomial through the same two shares.
     shares = split(SECRET, [1, 2, 3], 3)

@@ -60,7 +60,7 @@ from vertikal.aggregation.server.server_file import ServerFile, read_items
 from vertikal.aggregation.task import Tile
 from vertikal.aggregation.tls import server_context
 from vertikal.errors import IdentityError, InputError, SecrecyError, VertikalError, WireError
-from vertikal.files import write_whole
+from vertikal.files import lock_file, private_folder, write_whole
 from vertikal.node.printable import printable
 from vertikal.node.rate_limit import RateLimit
 from vertikal.records import from_json
@@ -127,8 +127,10 @@ class AggregationServer:
         self._items: tuple[str, ...] = ()
         if content.task.items is not None:
             self._items = read_items(folder / content.task.items)
-        store = folder / content.store
+        store = private_folder(folder / content.store)
         self._store = store
+        in_use = f"store {store.name!r} is in use: another server of {content.name!r} runs already"
+        self._lock = lock_file(store / "lock", in_use)
         self._book = RoundBook(store, content.rounds.policy)
         rows = content.task.rows or len(self._items)
         self._kernel = KernelStore(store, content.make_task(rows))
@@ -175,12 +177,16 @@ class AggregationServer:
             for connection in list(self._connections.values()):
                 connection.close()
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
+            self._lock.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Let a stranger show its ticket, then listen to the client."""
         limits = self.file.rounds
-        if self._strangers >= STRANGERS or len(self._connections) >= limits.most_connections:
+        if self._strangers >= STRANGERS:
             writer.transport.abort()
+            return
+        if len(self._connections) >= limits.most_connections:
+            await self._turn_away(writer, "as many clients are connected as may be; come later")
             return
         self._strangers += 1
         try:
@@ -191,21 +197,24 @@ class AggregationServer:
             return
         except VertikalError as error:
             self._fault("strangers", str(error))
-            with suppress(OSError):
-                writer.write(packed(Refused(_short(error))))
-                writer.close()
+            await self._turn_away(writer, _short(error))
             return
         finally:
             self._strangers -= 1
         await self._listen_to(ticket, reader, writer)
+
+    @staticmethod
+    async def _turn_away(writer: asyncio.StreamWriter, reason: str) -> None:
+        with suppress(OSError):
+            writer.write(packed(Refused(reason)))
+            writer.close()
 
     async def _listen_to(
         self, ticket: Ticket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         quota = self._quota(ticket.name)
         if not quota.connections.take():
-            writer.write(packed(Refused("too many connections in this hour")))
-            writer.close()
+            await self._turn_away(writer, "too many connections in this hour")
             return
         connection = ClientConnection(ticket, reader, writer, quota.bytes)
         old = self._connections.get(ticket.name)
@@ -396,7 +405,11 @@ class AggregationServer:
         await asyncio.gather(*(one.tell(frame) for one in connections.values()))
 
     async def _beat(self) -> None:
-        """Say to those who wait that they wait, and to whoever looks how things are."""
+        """Say to those who wait that they wait, and to whoever looks how things are.
+
+        A client in a round waits for the slowest one: without a word it would take the server for
+        dead.
+        """
         beats = 0
         while True:
             self._write_status()
@@ -405,6 +418,11 @@ class AggregationServer:
             if beats % int(BEAT) == 0:
                 frame = packed(Waiting(len(self._ready), self._waits[:500]))
                 await self._tell_all(dict(self._ready), frame)
+                if self._round is not None:
+                    now = self._round.progress
+                    words = f"{now.stage}: {now.answered} of {now.clients} clients have answered"
+                    there = self._round.there
+                    await self._tell_all(there, packed(Waiting(len(there), words)))
 
     def status(self) -> ServerStatus:
         """Describe how things are."""
@@ -448,9 +466,9 @@ class AggregationServer:
         self._changed.set()
 
     def _fault(self, name: str, reason: str) -> None:
-        """Remember the last faults, of so many clients."""
+        """Remember the last faults, of so many clients, and when they were."""
         self._faults.pop(name, None)
-        self._faults[name] = printable(reason)[:200]
+        self._faults[name] = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(reason)[:200]}"
         while len(self._faults) > SHOWN:
             self._faults.pop(next(iter(self._faults)))
 

@@ -143,8 +143,7 @@ class RoundRun:
         while True:
             self.progress.attempts += 1
             names = tuple(sorted(self.there))
-            if len(names) < self._fewest:
-                raise ThresholdMissed(f"{len(names)} clients are left, {self._fewest} must be")
+            self._enough(len(names))
             if self.progress.attempts > 1:
                 self.progress.reference = _reference()
             plan = plan_neighbours(len(names), dropping=self._dropping)
@@ -158,6 +157,7 @@ class RoundRun:
             said = await self._stage(
                 ADVERTISE, dict.fromkeys(names, offer), Keys, SMALL, self._usable_keys()
             )
+            self._enough(len(said))
             fixed = server.collect_keys(state, said)
             coins = packed(Coins(fixed.commitments))
             openings = await self._stage(
@@ -165,6 +165,7 @@ class RoundRun:
             )
             withheld = server.withheld(state, openings)
             if not withheld:
+                self._enough(len(openings))
                 return openings
             for name in withheld:
                 self._drop(name, "withheld its coin")
@@ -213,6 +214,7 @@ class RoundRun:
 
         size = SMALL + PER_NEIGHBOUR * state.terms.plan.degree
         shares = await self._stage(SHARE, questions, Shares, size, usable)
+        self._enough(len(shares))
         return server.deliver_shares(state, shares)
 
     async def _mask(self, inboxes: Mapping[str, EncryptedShares]) -> None:
@@ -234,7 +236,7 @@ class RoundRun:
                 frame = packed(Inbox(inboxes[name]))
                 raw = await connection.ask(frame, None, length * ring.dtype.itemsize, left)
                 if raw is None:
-                    self._count(MASK)
+                    self._missed(name)
                     return
                 values = np.frombuffer(raw, ring.dtype.newbyteorder("<"))
                 server.add_masked(state, name, values)
@@ -287,7 +289,7 @@ class RoundRun:
         async def one(name: str, question: bytes) -> None:
             came = await self._there[name].ask(question, kind, size, self._deadlines.stage)
             if came is None:
-                self._count(stage)
+                self._missed(name)
                 return
             try:
                 answers[name] = usable(name, came)
@@ -299,6 +301,13 @@ class RoundRun:
         # In the order of names, not in that of arrival.
         return {name: answers[name] for name in sorted(answers)}
 
+    def _enough(self, left: int) -> None:
+        """Give the round up before a vector leaves any client, if its sum would be of too few."""
+        if left < self._fewest:
+            raise ThresholdMissed(
+                f"{self.progress.stage}: {left} clients are left, {self._fewest} must be"
+            )
+
     def _enter(self, stage: str) -> None:
         self.progress.stage, self.progress.answered = stage, 0
 
@@ -306,6 +315,13 @@ class RoundRun:
         connection = self._there[name]
         connection.fault = connection.fault or reason
         connection.close()
+        self._count(self.progress.stage)
+
+    def _missed(self, name: str) -> None:
+        """Note that no answer came, and in which stage."""
+        connection = self._there[name]
+        if connection.fault:
+            connection.fault = f"{self.progress.stage}: {connection.fault}"
         self._count(self.progress.stage)
 
     def _count(self, stage: str) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from vertikal.algorithms.algorithm import Algorithm, Cost, Exposure, OpenedValues, Route
 from vertikal.algorithms.gram import machine
 from vertikal.algorithms.gram.machine import SecureKernelShard
-from vertikal.algorithms.gram.secgram import PRODUCTS, RING, SIZES
+from vertikal.algorithms.gram.secgram import PRODUCTS, RING, SIZES, SUPPORT
 from vertikal.algorithms.gram.settings import SecureKernelSettings
 from vertikal.party.party import AGREEMENT, Party
 from vertikal.privacy.budget import BudgetFile
@@ -26,7 +26,7 @@ _KEPT = 16
 
 
 class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
-    """SecGram (Polato et al.) with a support vector machine or ridge regression on it."""
+    """SecGram (Polato et al.) with a support vector machine, ridge regression or KOMD on it."""
 
     name: ClassVar[str] = "gram"
     description: ClassVar[str] = "a kernel machine on the exact kernel of all columns (SecGram)"
@@ -46,18 +46,21 @@ class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
         return machine.predict(party, shard)
 
     def exposure(self, settings: SecureKernelSettings) -> Exposure:
-        """Count one inner product with each other row."""
-        products = OpenedBits(settings.most_rows, _PRODUCT_BITS)
+        """Count one inner product with each other row, or with each landmark and the row itself."""
+        columns = settings.landmarks
+        products = OpenedBits(settings.most_rows if columns is None else columns + 1, _PRODUCT_BITS)
         (leader,) = settings.label_parties
         return Exposure(level="kernel", opened=(OpenedValues(leader, products),))
 
     def messages(self, settings: SecureKernelSettings) -> list[Disclosure]:
-        return [AGREEMENT, SIZES, RING, PRODUCTS]
+        landmarks = [] if settings.landmarks is None else [SUPPORT]
+        return [AGREEMENT, *landmarks, SIZES, RING, PRODUCTS]
 
     def routes(self, settings: SecureKernelSettings) -> list[Route]:
         everybody, leader = settings.parties, settings.label_parties
         ways = {
             AGREEMENT: (everybody, everybody),
+            SUPPORT: (leader, everybody),
             SIZES: (everybody, leader),
             RING: (leader, everybody),
             PRODUCTS: (everybody, leader),
@@ -73,12 +76,16 @@ class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
 
     def cost(self, settings: SecureKernelSettings, rows: int, columns: int) -> Cost:
         number = 4 if settings.ring_bits == "auto" else settings.ring_bits // 8
-        tiles = rows * (rows + 1) // 2 * number
-        sent = dict.fromkeys(settings.parties, tiles)
+        columns_held = settings.held(rows) // max(1, rows)
+        if settings.landmarks is None:
+            travel, square = rows * (rows + 1) // 2, rows
+        else:
+            travel, square = (rows + 1) * (columns_held + 1), columns_held
+        sent = dict.fromkeys(settings.parties, travel * number)
         sent[settings.label_parties[0]] = 0
         memory = dict.fromkeys(settings.parties, 8 * rows * columns)
-        memory[settings.label_parties[0]] += 24 * rows**2
-        return Cost(sent, 3, memory, float(rows) ** 2 * (columns + rows))
+        memory[settings.label_parties[0]] += 24 * settings.held(rows)
+        return Cost(sent, 3, memory, float(rows) * columns_held * (columns + square))
 
     def known_answers(self, shard: SecureKernelShard, rows: Array) -> Array:
         """Compute this party's part of inner products with its first training rows."""

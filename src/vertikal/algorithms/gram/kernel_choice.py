@@ -28,12 +28,15 @@ class KernelChoice(Parameters, frozen=True, kw_only=True):
     coefficients: tuple[Number, ...] = (0.0, 1.0, 1.0)
     variables: Count = 1
 
-    def fixed(self, gram: Gram, weights: Array, seed: int, variables: int) -> KernelChoice:
-        """The same with γ as a number: "median" is found on these rows, for "rbf", and else 1."""
+    def fixed(self, gram: Gram, weights: Array, seed: int) -> KernelChoice:
+        """The same with γ as a number: "median" is found on these rows, for "rbf", and else 1.
+
+        ``gram`` is square, of the rows that ``weights`` are of.
+        """
         gamma = self.gamma
         if gamma == "median":
             gamma = _median_gamma(gram, weights, seed) if self.kernel == "rbf" else 1.0
-        return msgspec.structs.replace(self, gamma=gamma, variables=variables)
+        return msgspec.structs.replace(self, gamma=gamma, variables=gram.columns)
 
     def __call__(self, gram: Gram) -> Array:
         values = gram.values

@@ -19,6 +19,9 @@ Array = npt.NDArray[Any]
 
 RINGS = (16, 32, 64)
 
+_HEIGHT = 256
+"""Rows of a tile whose products a device holds in 64 bits at a time."""
+
 
 def smallest_ring(columns: int, largest: int) -> Ring:
     """Return the smallest of Z_{2^16}, Z_{2^32}, Z_{2^64} that holds every entry of the kernel."""
@@ -60,8 +63,11 @@ def packed_tile(left: Array, right: Array | None, ring: Ring) -> Array:
     """
     if right is None:
         return packed_products(left, ring)
-    # In 64 bits numbers wrap exactly as the ring does.
-    return np.ascontiguousarray((left @ right.T).astype(ring.dtype)).ravel()
+    values = np.empty((left.shape[0], right.shape[0]), ring.dtype)
+    for start in range(0, left.shape[0], _HEIGHT):
+        # In 64 bits numbers wrap exactly as the ring does.
+        values[start : start + _HEIGHT] = left[start : start + _HEIGHT] @ right.T
+    return values.ravel()
 
 
 def packed_length(rows: int, others: int, diagonal: bool) -> int:

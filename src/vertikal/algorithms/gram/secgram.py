@@ -39,9 +39,11 @@ EXACT = 2.0**53
 
 SIZES = Disclosure(
     "sizes",
-    "the largest squared length of a row, and whether columns are whole numbers, summed",
-    "the label party learns the sum of the parties' largest squared lengths, and how many of them "
-    "hold numbers that are not whole; with two parties, the other's",
+    "the largest squared length of a row, whether columns are whole numbers, and how many columns "
+    "there are, summed",
+    "the label party learns the sum of the parties' largest squared lengths, how many of them hold "
+    "numbers that are not whole, and how many columns all have together; with two parties, the "
+    "other's",
     masked=True,
 )
 RING = Disclosure(
@@ -107,16 +109,23 @@ class Gram:
     left: Array  # (rows,) squared lengths
     right: Array  # (others,)
     fixed_point: FixedPoint
+    columns: int  # of all parties
+
+
+def scaled_rows(party: Party, settings: GramSettings) -> GramShard:
+    """Scale this party's own training rows; nothing is sent."""
+    with party.clock.stage("prepare"):
+        scaling = learn_scaling(party.table, settings.scale)
+        rows = _scaled(party, scaling, settings)
+        return GramShard(party.name, party.table.columns, scaling, rows)
 
 
 def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram | None]:
     """Compute the linear kernel of all training rows, SecGram eq. (1); None but at the leader."""
-    with party.clock.stage("prepare"):
-        scaling = learn_scaling(party.table, settings.scale)
-        rows = _scaled(party, scaling, settings)
-        shard = GramShard(party.name, party.table.columns, scaling, rows)
+    shard = scaled_rows(party, settings)
+    rows = shard.rows
     largest = _largest_length(rows)
-    point = agree_on_ring(party, settings, largest, _whole(rows), rows.shape[1])
+    point, columns = agree_on_ring(party, settings, largest, _whole(rows), rows.shape[1])
     count = rows.shape[0]
     values = np.empty((count, count)) if party.leads else None
     with party.clock.stage("kernel", count):
@@ -137,7 +146,7 @@ def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram |
     if values is None:
         return shard, None
     lengths = values.diagonal().copy()
-    return shard, Gram(values, lengths, lengths, point)
+    return shard, Gram(values, lengths, lengths, point, columns)
 
 
 def cross_gram(
@@ -147,10 +156,15 @@ def cross_gram(
 
     The leader gives the row numbers and gets the result; the others give None and get None.
     """
+    chosen = tell_rows(party, shard.rows.shape[0], support)
+    return products_with(party, shard.rows[chosen], shard.scaling, settings)
+
+
+def tell_rows(party: Party, count: int, support: Array | None) -> Array:
+    """Tell everybody the numbers of training rows, below ``count``, that the leader gives."""
     audience = (party.leader, *(name for name in party.parties if name != party.leader))
     wanted = None if support is None else np.asarray(support, np.int64)
     chosen = np.asarray(party.broadcast(wanted, audience, SUPPORT))
-    count = shard.rows.shape[0]
     if (
         chosen.dtype != np.int64
         or chosen.ndim != 1
@@ -158,13 +172,19 @@ def cross_gram(
         or (chosen < 0).any()
     ):
         raise MeshError(f"{party.name}: {party.leader} asked for training rows that are not there")
-    kept = shard.rows[chosen]
-    rows = _scaled(party, shard.scaling, settings)
+    return chosen
+
+
+def products_with(
+    party: Party, kept: Block, scaling: Scaling, settings: GramSettings
+) -> Gram | None:
+    """Compute inner products of the rows of ``party.table`` with these; None but at the leader."""
+    rows = _scaled(party, scaling, settings)
     # |⟨x, z⟩| ≤ max(‖x‖², ‖z‖²), and the squared lengths of new rows travel as well.
     largest = max(_largest_length(rows), _largest_length(kept))
     whole = _whole(rows) and _whole(kept)
-    point = agree_on_ring(party, settings, largest, whole, rows.shape[1])
-    values, left = np.empty((rows.shape[0], len(chosen))), np.empty(rows.shape[0])
+    point, columns = agree_on_ring(party, settings, largest, whole, rows.shape[1])
+    values, left = np.empty((rows.shape[0], kept.shape[0])), np.empty(rows.shape[0])
     with party.clock.stage("predict", rows.shape[0]):
         right = _summed(party, _lengths(kept), point)
         for start in range(0, rows.shape[0], TILE):
@@ -176,13 +196,16 @@ def cross_gram(
                 left[where] = total.reshape(own.shape)[:, 0]
                 values[where] = total.reshape(own.shape)[:, 1:]
             party.clock.advance(where.stop - where.start)
-    return None if right is None else Gram(values, left, right, point)
+    return None if right is None else Gram(values, left, right, point, columns)
 
 
 def agree_on_ring(
     party: Party, settings: GramSettings, largest: float, whole: bool, width: int
-) -> FixedPoint:
-    """Sum the parties' bounds, and let the leader choose ring and fixed point for all."""
+) -> tuple[FixedPoint, int]:
+    """Sum the parties' bounds, and let the leader choose ring and fixed point for all.
+
+    The leader also gets the number of all columns; the others get 0.
+    """
     wide = Ring(64)
     with party.naming("kernel"):
         mine = wide.encode_wide(
@@ -190,10 +213,12 @@ def agree_on_ring(
         )
     total = party.secure_sum(mine, party.leader, SIZES)
     answer: dict[str, Any] | None = None
+    columns = 0
     if total is not None:
-        bound, broken, columns = wide.decode_wide(total)
+        bound, broken, widths = wide.decode_wide(total)
+        columns = round(float(widths))
         point = choose_ring(
-            settings.ring_bits, float(bound), broken < 0.5, len(party.parties), round(columns)
+            settings.ring_bits, float(bound), broken < 0.5, len(party.parties), columns
         )
         answer = msgspec.structs.asdict(point)
     audience = (party.leader, *(name for name in party.parties if name != party.leader))
@@ -204,7 +229,7 @@ def agree_on_ring(
         raise MeshError(f"{party.name}: {party.leader} announced no ring: {error}") from None
     if point.bits not in RINGS or not -1000 < point.fraction < 60:
         raise MeshError(f"{party.name}: {party.leader} announced an unknown ring: {point}")
-    return point
+    return point, columns
 
 
 def choose_ring(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from vertikal.algorithms.algorithm import JobSettings
-from vertikal.algorithms.gram.kernel_choice import BOOLEAN, KernelChoice
+from vertikal.algorithms.gram.kernel_choice import BOOLEAN, KernelChoice, KernelName
 from vertikal.algorithms.gram.secgram import GramSettings
 from vertikal.data.scaling import Scale
 from vertikal.errors import InputError
@@ -17,13 +17,13 @@ MOST_ROWS = 20_000
 class SecureKernelSettings(JobSettings, frozen=True, kw_only=True):
     """Parameters of ``algorithm = "gram"``, as `SecureKernelSVC` and `SecureKernelRidge` have them.
 
-    ``machine`` is "svc" with ``C``, or "ridge" with ``alpha``. More rows than ``most_rows`` are
-    refused: the label party holds their square. The disjunctive kernel is missing: it needs to know
-    how many columns the others have.
+    ``machine`` is "svc" with ``C``, or "ridge" or "komd" with ``alpha``. The label party holds the
+    square of the rows, and more of them than ``most_rows`` are refused; with ``landmarks`` it holds
+    that many columns of the kernel instead, and the machine learns from these.
     """
 
-    machine: Literal["svc", "ridge"] = "svc"
-    kernel: Literal["rbf", "linear", "polynomial", "dot_product", "conjunctive"] = "rbf"
+    machine: Literal["svc", "ridge", "komd"] = "svc"
+    kernel: KernelName = "rbf"
     gamma: Positive | Literal["median"] = "median"
     degree: Count = 3
     coef0: Number = 1.0
@@ -33,6 +33,7 @@ class SecureKernelSettings(JobSettings, frozen=True, kw_only=True):
     scale: Scale | None = None
     ring_bits: Literal["auto", 16, 32, 64] = "auto"
     most_rows: Count = MOST_ROWS
+    landmarks: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,9 +68,21 @@ class SecureKernelSettings(JobSettings, frozen=True, kw_only=True):
             coefficients=self.coefficients,
         )
 
+    def held(self, rows: int) -> int:
+        """Count the kernel's entries that the label party holds."""
+        return rows * min(rows, self.landmarks or rows)
+
     def check_rows(self, rows: int) -> None:
-        """Refuse more rows than the label party should hold the square of."""
-        if rows > self.most_rows:
+        """Refuse more rows than the label party should hold the square, or landmarks, of."""
+        if self.held(rows) <= self.most_rows**2:
+            return
+        if self.landmarks is None:
             raise InputError.of(
-                "rows", f"at most most_rows, {self.most_rows}; FDSKL takes any number", rows
+                "rows",
+                f"at most most_rows, {self.most_rows}, unless landmarks are set; FDSKL takes any "
+                "number",
+                rows,
             )
+        raise InputError.of(
+            "landmarks", f"at most {self.most_rows**2 // rows} for {rows} rows", self.landmarks
+        )

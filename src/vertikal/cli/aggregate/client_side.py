@@ -50,11 +50,13 @@ def join(
     """Take part in one round with the ratings or columns of a client.
 
     FOLDER has the client's key and ticket. The client refuses rounds of too few clients, and rounds
-    that could be subtracted from earlier ones, whatever the server says.
+    that could be subtracted from earlier ones, whatever the server says. It dials again when the
+    server is gone, until the time is over.
     """
     from vertikal.aggregation.client_files import read_columns, read_ratings
     from vertikal.aggregation.device import Device
     from vertikal.aggregation.recommending import numbers_of
+    from vertikal.aggregation.reconnecting import stay_with
     from vertikal.errors import InputError
 
     if (ratings is None) == (columns is None):
@@ -64,13 +66,20 @@ def join(
         if not as_json:
             click.echo(words, err=True)
 
-    with Device.open(folder, _policy(fewest, difference)) as device:
+    policy = _policy(fewest, difference)
+
+    def take_part(device: Device, left: float) -> tuple[str, int]:
         if ratings is not None:
             chosen = numbers_of(read_ratings(ratings), device.items())
-            count = device.take_part_with(chosen.tolist(), seconds=seconds, progress=progress)
-        elif columns is not None:
-            count = device.take_part(read_columns(columns), seconds=seconds, progress=progress)
-        name = device.name
+            found = device.take_part_with(chosen.tolist(), seconds=left, progress=progress)
+        else:
+            assert columns is not None
+            found = device.take_part(read_columns(columns), seconds=left, progress=progress)
+        return device.name, found
+
+    name, count = stay_with(
+        lambda: Device.open(folder, policy), take_part, seconds=seconds, progress=progress
+    )
     if as_json:
         print_json({"client": name, "clients": count})
     else:

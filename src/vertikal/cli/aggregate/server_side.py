@@ -183,3 +183,5 @@ def status(file: Path, as_json: bool) -> None:
             for one in told.rounds
         ],
     )
+    if told.faults:
+        print_table(("client", "last fault"), list(told.faults.items()))

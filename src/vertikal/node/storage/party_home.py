@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from vertikal.errors import DiskFull, InputError
-from vertikal.files import Room, private_folder
+from vertikal.files import Room, lock_file, private_folder
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.config.party_file import PartyFile
 from vertikal.node.rate_limit import RateLimit
@@ -175,13 +173,5 @@ class PartyHome:
 
 def _lock(store: Path) -> IO[bytes]:
     """Lock the store for this process, until it ends."""
-    number = os.open(store / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    file = os.fdopen(number, "wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InputError(
-            f"store {store.name!r} is in use: the service of this party runs already"
-        ) from None
-    return file
+    in_use = f"store {store.name!r} is in use: the service of this party runs already"
+    return lock_file(store / "lock", in_use)

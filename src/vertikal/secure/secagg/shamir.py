@@ -11,8 +11,10 @@ With threshold 2, in the integers mod 7, secret 5 and the polynomial 5 + 3x:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
+from operator import mul
 
 from vertikal.errors import InputError, SecrecyError
 
@@ -60,22 +62,39 @@ def join(shares: Mapping[int, int], threshold: int) -> bytes:
 
 
 def weights(numbers: list[int]) -> list[int]:
-    """Lagrange's weights at zero: Π_{j≠i} x_j / (x_j − x_i) mod p."""
-    tops, bottoms = [], []
-    for i, x in enumerate(numbers):
-        top = bottom = 1
-        for j, other in enumerate(numbers):
-            if i != j:
-                top = top * other % PRIME
-                bottom = bottom * (other - x) % PRIME
-        tops.append(top)
-        bottoms.append(bottom)
-    return [top * pow(bottom, -1, PRIME) % PRIME for top, bottom in zip(tops, bottoms, strict=True)]
+    """Lagrange's weights at zero: Π_{j≠i} x_j / (x_j − x_i) mod p.
+
+    Holders' numbers are small, so that products of them are taken as they are, and reduced once.
+    All are divided by one inverse: that of Π_i d_i, from which each 1 / d_i follows.
+    """
+    whole = math.prod(numbers) % PRIME
+    # x_i belongs to the denominator: Π_{j≠i} x_j = Π_j x_j / x_i.
+    bottoms = [
+        x * math.prod([other - x for other in numbers if other != x]) % PRIME for x in numbers
+    ]
+    before = [1]  # products of the bottoms before each
+    for bottom in bottoms:
+        before.append(before[-1] * bottom % PRIME)
+    inverse = whole * pow(before.pop(), -1, PRIME) % PRIME
+    found = []
+    for bottom in reversed(bottoms):
+        found.append(inverse * before.pop() % PRIME)
+        inverse = inverse * bottom % PRIME
+    return found[::-1]
+
+
+_STEPS = 16
 
 
 def _evaluate(coefficients: list[int], x: int) -> int:
-    """Horner's rule, highest degree first."""
-    value = 0
-    for coefficient in coefficients:
-        value = (value * x + coefficient) % PRIME
-    return value
+    """Horner's rule, highest degree first, in steps of 16: x is small, and so are its powers."""
+    powers = [1]
+    for _ in range(_STEPS):
+        powers.append(powers[-1] * x)
+    step = powers.pop()
+    powers.reverse()
+    first = len(coefficients) % _STEPS
+    value: int = sum(map(mul, coefficients[:first], powers[_STEPS - first :]))
+    for start in range(first, len(coefficients), _STEPS):
+        value = (value * step + sum(map(mul, coefficients[start : start + _STEPS], powers))) % PRIME
+    return value % PRIME
