@@ -175,15 +175,14 @@ def _routes(console: Console) -> Any:
     def stream(make: Callable[[Asked], dict[str, str]]) -> Any:
         async def answer(request: Request) -> Any:
             asked = asked_by(request)
-            if console.streams.open >= live.MOST_STREAMS:
-                return _response(console.error(503, "too many pages watch at once"))
-            cookie = request.cookies.get(console.cookie, "")
-            # Parts of a page have no token in them: all of one role see the same.
-            key = "regions", request.url.path, asked.session.role
-            found = live.events(
-                console.streams,
-                lambda: console.view.shared(key, lambda: make(asked)),
-                lambda: console.sessions.find(cookie) is not None,
+            watcher = live.Watcher(request.cookies.get(console.cookie, ""), asked.session.digest)
+            found = console.streams.events(
+                # Parts of a page have no token in them: all of one role see the same.
+                (request.url.path, asked.session.role),
+                watcher,
+                lambda: make(asked),
+                # A page that is left open must not keep its session.
+                lambda cookie: console.sessions.find(cookie, used=False),
                 run_in_threadpool,
             )
             return StreamingResponse(found, media_type="text/event-stream")

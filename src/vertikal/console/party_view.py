@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,10 +87,6 @@ class PartyView:
     def audit(self) -> list[Line]:
         """All lines of the audit log; only new ones are read."""
         return self._audit.lines(self.connection.store / "audit.log")
-
-    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Make something that several pages show at once."""
-        return self._recent.get(key, make)
 
     def disk(self) -> tuple[int, int]:
         """Bytes free, and all bytes, of the disk of the store."""
