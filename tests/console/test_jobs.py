@@ -50,7 +50,7 @@ def test_the_page_of_a_job_says_what_the_command_says(world, owner):
     for line in told["details"]["in_short"]:
         assert line.partition("`")[0].strip() in text
     assert world.digest in text
-    assert "does not fit, it is for avfkam, kernel, admm, gram, and this is fdskl" in text
+    assert "would not have approved it: it is for avfkam, kernel, admm, gram, and this" in text
 
 
 def test_what_each_receiver_learns_is_there(world, owner):

@@ -234,6 +234,16 @@ def test_a_session_that_nobody_uses_ends(timed):
     assert sessions.find(token) is None
 
 
+def test_a_page_that_is_left_open_does_not_keep_its_session(timed):
+    sessions, clock = timed
+    token, _ = sessions.enter(sessions.make_link(APPROVER))
+    for _ in range(4):
+        assert sessions.find(token, used=False) is not None
+        clock.now += rules.IDLE_LIFE / 4
+    assert sessions.find(token, used=False) is None
+    assert sessions.find(token) is None
+
+
 def test_only_digests_are_on_disk(timed, tmp_path):
     sessions, _ = timed
     link = sessions.make_link(APPROVER)

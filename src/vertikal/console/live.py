@@ -159,8 +159,10 @@ class Streams:
                     yield _event("displaced", {"words": "other pages of this console are open"})
                     return
                 if seen != page.number:
-                    yield page.event if seen == page.number - 1 else page.whole()
+                    event = page.event if seen == page.number - 1 else page.whole()
+                    # Before it is sent: a slow browser takes this up some looks later.
                     seen, quiet = page.number, 0.0
+                    yield event
                 elif quiet >= SIGN_OF_LIFE:
                     yield b": still here\n\n"
                     quiet = 0.0

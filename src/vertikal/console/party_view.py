@@ -88,6 +88,10 @@ class PartyView:
         """All lines of the audit log; only new ones are read."""
         return self._audit.lines(self.connection.store / "audit.log")
 
+    def audit_of(self, digest: str) -> list[Line]:
+        """The lines of the audit log about one job."""
+        return self._audit.lines_of(self.connection.store / "audit.log", digest)
+
     def disk(self) -> tuple[int, int]:
         """Bytes free, and all bytes, of the disk of the store."""
         usage = shutil.disk_usage(self.connection.store)
