@@ -28,7 +28,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"viewport": WIDE, "color_scheme": "dark"},
     "narrow": {"viewport": NARROW},
 }
-LONG, DIRECTIONS = "credit-long", 4096
+LONG, DIRECTIONS = "credit-long", 3072
 """Name of a job that takes long enough to be looked at, and its directions."""
 PATIENCE = 240.0
 NONE: Mapping[str, str] = {}
@@ -105,7 +105,9 @@ def main(folder: Path, docs: bool) -> None:
         lay_out(root, 1200, 0)
         jobs = root / "lender"
         long_one = (
-            (jobs / f"{FIRST}.toml").read_text().replace("= 256", f"= {DIRECTIONS}\npenalty = 1e-7")
+            (jobs / f"{FIRST}.toml")
+            .read_text()
+            .replace("= 256", f"= {DIRECTIONS}\nalpha = 1e-6\ntol = 1e-9\nmax_iter = 400")
         )
         (jobs / f"{LONG}.toml").write_text(long_one)
         federation = DemoFederation(root)

@@ -40,6 +40,13 @@ def test_a_link_is_good_once(world):
     assert second.get("/").status == 401
 
 
+def test_asking_for_headers_uses_no_link_up(world):
+    token = world.console.sessions.make_link(APPROVER)
+    stranger = world.stranger()
+    assert request(stranger.application, "HEAD", f"/enter?token={token}").status == 401
+    assert stranger.get(f"/enter?token={token}").status == 200
+
+
 def test_a_wrong_token_opens_nothing(world):
     world.console.sessions.make_link(APPROVER)
     for token in ("", "x", "0" * 43):

@@ -191,7 +191,8 @@ def _routes(console: Console) -> Any:
 
     async def enter(request: Request) -> Any:
         token = request.query_params.get("token", "")
-        found = await run_in_threadpool(console.enter, token)
+        # Who only asks for the headers, as a scanner of links does, must not use the link up.
+        found = None if request.method == "HEAD" else await run_in_threadpool(console.enter, token)
         if found is None:
             words = (
                 "this link was used already, or is too old: each is good once, for ten minutes. "

@@ -60,7 +60,7 @@ def curve_charts(curves: Mapping[str, Sequence[Sequence[float]]]) -> list[Markup
     return [
         line_chart(
             [Series("", [point[0] for point in points], [point[1] for point in points])],
-            title=name,
+            title=name[:1].upper() + name[1:],
             x_label="report of the solver",
             log_y=name == "gradient",
             height=250,

@@ -64,5 +64,6 @@ def _page(asked: Asked, words: str, tampered: bool) -> Answer:
 
 def _facts(line: Line) -> dict[str, Any]:
     """Return the facts of a line; the id of a job says what its name and digest would say again."""
-    told_by_id = ("digest", "name") if "job" in line.facts else ()
+    named = "job" in line.facts or str(line.facts.get("what", "")).startswith("job ")
+    told_by_id = ("digest", "name") if named else ()
     return {key: one for key, one in line.facts.items() if key not in told_by_id}

@@ -111,7 +111,6 @@ def confirm(asked: Asked) -> Answer:
         job=one,
         verdict=verdict,
         details=one["details"],
-        reason=asked.query.get("reason", ""),
         most_reason=MOST_REASON,
     )
 

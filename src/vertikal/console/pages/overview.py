@@ -62,7 +62,7 @@ def running(one: dict[str, Any]) -> dict[str, Any]:
         "in_text": bytes_text(one["bytes_in"]),
         "out_text": bytes_text(one["bytes_out"]),
         "waits": [
-            {**wait, "time": seconds_text(wait["seconds"])}
+            {**wait, "what": wait["what"].strip("'"), "time": seconds_text(wait["seconds"])}
             for wait in (one["run"]["waits"] if one["run"] else [])
             if wait["seconds"] >= LEAST_WAIT
         ],
