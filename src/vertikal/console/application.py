@@ -106,7 +106,7 @@ class Console:
             401: "Please open a link",
             403: "Not allowed",
             404: "Not found",
-            503: "The service does not answer",
+            503: "This cannot be shown now",
         }.get(status, "That did not work")
         page = fill(
             "error.html",

@@ -39,6 +39,7 @@ def job_page(asked: Asked) -> Answer:
         menu="jobs",
         title=one["job"],
         live="" if _is_over(one) else f"/live/jobs/{one['digest']}",
+        again=5 if one["state"].startswith(RUNNING) else 0,
         **content(asked, one),
     )
 

@@ -21,6 +21,7 @@ def overview(asked: Asked) -> Answer:
         menu="overview",
         title="Overview",
         live="/live/overview",
+        again=10,
         **content(asked),
     )
 
