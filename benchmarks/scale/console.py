@@ -3,8 +3,8 @@
     python -m benchmarks.scale.console
 
 Three services of generated people on loopback, mutual TLS, approvals by rule. The same job runs in
-turn with no page open and with ten pages of the lender's console that watch it, each over its own
-connection. Seconds are from submission to the lender's model; processor seconds are those of all
+turn with no page open and with ten pages of the lender's console that watch it, each of its own
+session. Seconds are from submission to the lender's model; processor seconds are those of all
 services and consoles, which a busy machine does not change much. Pages are asked for while a job
 runs.
 """
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -53,18 +55,26 @@ class Visitor:
             raise RuntimeError(f"{path}: status {answer.status}")
         return time.perf_counter() - began
 
-    def watch(self, path: str, stopped: threading.Event) -> None:
-        """Read a page's stream until told to stop."""
+    def watch(self, path: str) -> tuple[socket.socket, threading.Thread]:
+        """Read a page's stream in a thread of its own, until its socket is shut."""
         connection = http.client.HTTPConnection(self.host, timeout=WAIT)
-        connection.request("GET", path, headers={"Cookie": self.cookie})
-        answer = connection.getresponse()
-        while not stopped.is_set() and answer.read1(1 << 16):
-            pass
-        connection.close()
+        connection.connect()
+
+        def read() -> None:
+            connection.request("GET", path, headers={"Cookie": self.cookie})
+            answer = connection.getresponse()
+            with suppress(http.client.HTTPException, OSError):
+                while answer.read1(1 << 16):
+                    pass
+            connection.close()
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        return connection.sock, reader
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", rows=3000, directions=3072, repeats=5)
+    options = arguments(__doc__ or "", rows=3000, directions=3072, repeats=15)
     bench = Benchmark("console", {key: one for key, one in vars(options).items() if key != "out"})
     with tempfile.TemporaryDirectory() as root:
         lay_out(Path(root), options.rows, 0)
@@ -83,7 +93,8 @@ def measure(
     store = root / "lender" / "store"
     template = (root / "lender" / f"{FIRST}.toml").read_text()
     template = template.replace("n_components = 256", f"n_components = {directions}")
-    visitor = Visitor(federation.link("lender"))
+    visitors = [Visitor(federation.link("lender")) for _ in range(PAGES)]
+    visitor = visitors[0]
     processes = [one for name in NAMES for one in federation.processes(name)]
     numbers = iter(range(1000))
 
@@ -100,25 +111,15 @@ def measure(
         used = sum(map(processor_seconds, processes))
         began = time.perf_counter()
         digest = submit()
-        stopped = threading.Event()
-        watchers = [
-            threading.Thread(
-                target=visitor.watch, args=(f"/live/jobs/{digest}", stopped), daemon=True
-            )
-            for _ in range(pages)
-        ]
-        for one in watchers:
-            one.start()
+        watchers = [one.watch(f"/live/jobs/{digest}") for one in visitors[:pages]]
         while not done(digest):
             time.sleep(0.1)
         took = time.perf_counter() - began
-        stopped.set()
-        for one in watchers:
-            one.join(WAIT)
-        return {
-            "seconds": took,
-            "work": sum(map(processor_seconds, processes)) - used,
-        }
+        work = sum(map(processor_seconds, processes)) - used
+        for one, reader in watchers:
+            one.shutdown(socket.SHUT_RDWR)
+            reader.join(WAIT)
+        return {"seconds": took, "work": work}
 
     run(0)
     runs: dict[int, list[dict[str, float]]] = {0: [], PAGES: []}

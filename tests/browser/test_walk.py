@@ -1,4 +1,7 @@
-"""The console in a real browser, with three real services: the whole walk by clicking."""
+"""The console in a real browser, with three real services: the whole walk by clicking.
+
+The walk of an owner is one test, which every run of the tests takes; the others are slow.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,6 @@ from vertikal.client.connection import Connection
 from vertikal.console.server import ConsoleServer
 from vertikal.node.config.party_file import Console
 from vertikal.node.control import ask
-
-pytestmark = pytest.mark.slow
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 PATIENT = 90_000
@@ -95,6 +96,23 @@ def submitted(services, name):
     return digest
 
 
+def modelled(services, name):
+    """The digest of a job that is done, with a model at everybody."""
+    digest = submitted(services, name)
+    services.tell("bank", "job", "approve", digest)
+    for party in ("lender", "bank", "shop"):
+        until(lambda party=party: _job(services, party, digest)["done"], f"{party} is done")
+    return digest
+
+
+def _job(services, name, digest):
+    return next(one for one in services.jobs(name) if one["digest"] == digest)
+
+
+def _state(services, name, digest):
+    return _job(services, name, digest)["state"]
+
+
 def axe_errors(page):
     """Serious and critical errors of accessibility, by axe-core."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -106,7 +124,7 @@ def axe_errors(page):
     ]
 
 
-def test_an_owner_decides_watches_and_scores(services, desk):
+def test_an_owner_decides_watches_scores_and_cancels(services, desk):
     digest = submitted(services, "credit")
     bank, lender = desk("bank"), desk("lender")
     bank.go("/enter?token=wrong")
@@ -117,14 +135,19 @@ def test_an_owner_decides_watches_and_scores(services, desk):
         assert bank.page.get_by_role("heading", name=text).is_visible()
     assert bank.page.get_by_text("blind source separation still recovers").first.is_visible()
     assert bank.page.locator("svg[aria-label^='Flow diagram']").is_visible()
+    assert bank.page.get_by_text("You have none: every job waits for you").is_visible()
+    assert axe_errors(bank.page) == []
+    _forge(bank, digest)
+    assert _state(services, "bank", digest) == "asks for your approval"
     bank.page.get_by_role("link", name="Approve …").click()
     assert bank.page.locator(".digestbox").inner_text().endswith(digest)
-    assert services.jobs("bank")[0]["state"] == "asks for your approval"
+    assert _state(services, "bank", digest) == "asks for your approval"
     bank.page.get_by_role("button", name="Approve and sign").click()
     # Without a reload: the state comes by itself.
     bank.page.locator("#state .done").wait_for()
     assert bank.page.locator("#state").inner_text().strip() == "done"
     bank.page.get_by_role("heading", name="What left this party").wait_for()
+    assert bank.page.locator("svg[aria-label^='Bar chart: Bytes sent by stage']").is_visible()
     assert "approve, signed" in bank.page.locator("#decisions tr", has_text="bank").inner_text()
 
     services.done()
@@ -146,8 +169,38 @@ def test_an_owner_decides_watches_and_scores(services, desk):
         lender.page.get_by_role("link", name="Download CSV").click()
     assert download.value.path().read_text().startswith("id,status,")
 
+    # A name that is markup is no name; the longest one that there may be breaks no page.
+    refused = services.tell("lender", "job", "submit", "credit.toml", "--name", EVIL, code=1)
+    assert "name of the model" in refused
+    other = submitted(services, "W" * 64)
+    lender.page.set_viewport_size({"width": 360, "height": 640})
+    lender.go(f"/jobs/{other}")
+    assert lender.page.evaluate("document.documentElement.scrollWidth") <= 360
+    lender.page.get_by_role("link", name="Cancel this job").click()
+    lender.page.get_by_label("Reason").fill(EVIL)
+    lender.page.get_by_role("button", name="Cancel the job").click()
+    lender.page.locator("#state .ended").wait_for()
+    until(lambda: "cancelled" in _state(services, "bank", other), "the bank hears of it")
+    bank.go(f"/jobs/{other}")
+    assert bank.page.get_by_text('onerror="document.title').first.is_visible()
+    assert bank.page.title().startswith("W" * 64)
 
-def test_texts_of_others_do_nothing_and_a_job_is_cancelled(services, desk):
+
+def _forge(desk, digest):
+    """Send the form of an approval from a page of another site, in the owner's browser."""
+    forged = desk.page.context.new_page()
+    forged.set_default_timeout(PATIENT)
+    forged.set_content(
+        f'<form method="post" action="{desk.origin}/jobs/{digest}/approve">'
+        f'<input name="digest" value="{digest}"><button>go</button></form>'
+    )
+    forged.get_by_role("button").click()
+    forged.get_by_role("heading", name="Not allowed").wait_for()
+    forged.close()
+
+
+@pytest.mark.slow
+def test_a_reason_of_another_party_does_nothing(services, desk):
     digest = submitted(services, "other")
     bank, lender = desk("bank"), desk("lender")
     bank.enter()
@@ -156,40 +209,40 @@ def test_texts_of_others_do_nothing_and_a_job_is_cancelled(services, desk):
     bank.page.get_by_role("button", name="Reject and sign").click()
     lender.enter()
     until(lambda: "rejected" in _state(services, "lender", digest), "the lender hears of it")
-    lender.go(f"/jobs/{digest}")
-    assert lender.page.get_by_text('onerror="document.title').first.is_visible()
-    assert lender.page.title().startswith("other-")
-    cancelled = submitted(services, "third")
-    lender.go(f"/jobs/{cancelled}")
-    lender.page.get_by_role("link", name="Cancel this job").click()
-    lender.page.get_by_role("button", name="Cancel the job").click()
-    lender.page.locator("#state .ended").wait_for()
-    until(lambda: "cancelled" in _state(services, "bank", cancelled), "the bank hears of it")
+    for path in (f"/jobs/{digest}", "/jobs", "/audit"):
+        lender.go(path)
+        assert lender.page.get_by_text('onerror="document.title').first.is_visible()
+        assert lender.page.title().endswith(" · lender")
 
 
-def _state(services, name, digest):
-    return next(one["state"] for one in services.jobs(name) if one["digest"] == digest)
+@pytest.mark.slow
+def test_who_may_look_cannot_decide(services, desk):
+    digest = submitted(services, "looked-at")
+    bank = desk("bank")
+    bank.enter("viewer")
+    bank.page.get_by_role("link", name="Read it").click()
+    assert bank.page.get_by_text("You may look, and not decide").is_visible()
+    assert bank.page.get_by_role("link", name="Approve …").count() == 0
+    bank.go(f"/jobs/{digest}/approve")
+    assert bank.page.get_by_text("for looking only").is_visible()
+    assert _state(services, "bank", digest) == "asks for your approval"
 
 
-def test_a_page_of_another_site_can_do_nothing(services, desk):
-    digest = submitted(services, "forged")
+@pytest.mark.slow
+def test_many_pages_of_one_browser_all_load(services, desk):
+    """A browser opens six connections to a site: pages that watch must leave some of them."""
     bank = desk("bank")
     bank.enter()
-    forged = bank.page.context.new_page()
-    forged.set_default_timeout(PATIENT)
-    forged.set_content(
-        f'<form method="post" action="{bank.origin}/jobs/{digest}/approve">'
-        f'<input name="digest" value="{digest}"><button>go</button></form>'
-    )
-    forged.get_by_role("button").click()
-    forged.get_by_role("heading", name="Not allowed").wait_for()
-    assert _state(services, "bank", digest) == "asks for your approval"
-    viewer = desk("shop")
-    viewer.enter("viewer")
-    viewer.go(f"/jobs/{digest}/cancel")
-    assert viewer.page.get_by_text("for looking only").is_visible()
+    for _ in range(9):
+        page = bank.page.context.new_page()
+        page.goto(f"{bank.origin}/", timeout=20_000)
+    bank.page.get_by_text("This page is not live now").wait_for()
+    # Who comes back to a page sees it live again.
+    bank.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    bank.page.locator("#notice").wait_for(state="hidden")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_and_a_service_that_starts_again_are_told(services, desk):
     bank = desk("bank")
     bank.enter()
@@ -211,19 +264,33 @@ def test_a_lost_connection_and_a_service_that_starts_again_are_told(services, de
     assert bank.page.get_by_role("heading", name="Parties").is_visible()
 
 
-def test_every_page_is_accessible_and_loads_nothing_from_elsewhere(services, desk):
+@pytest.mark.slow
+@pytest.mark.parametrize("look", ["light", "dark", "narrow"])
+def test_every_page_is_accessible_and_loads_nothing_from_elsewhere(services, desk, look):
+    job = modelled(services, f"seen-{look}")
+    waits = submitted(services, f"asked-{look}")
+    model = f"/models/seen-{look}/1"
     bank, lender = desk("bank"), desk("lender")
     asked = []
     for one in (bank, lender):
         one.page.on("request", lambda request: asked.append(request.url))
+        if look == "dark":
+            one.page.emulate_media(color_scheme="dark")
+        if look == "narrow":
+            one.page.set_viewport_size({"width": 360, "height": 640})
         one.enter()
-    job = services.jobs("bank")[0]["digest"]
-    for path in ("/", "/jobs", f"/jobs/{job}", f"/jobs/{job}/cancel", "/tables", "/audit"):
-        bank.go(path)
-        assert (path, axe_errors(bank.page)) == (path, [])
-    for path in ("/models", "/models/credit/1"):
-        lender.go(path)
-        assert (path, axe_errors(lender.page)) == (path, [])
+    bank_paths = ("/", "/jobs", f"/jobs/{job}", f"/jobs/{waits}", "/tables", "/audit", "/nothing")
+    verdicts = [f"/jobs/{waits}/{one}" for one in ("approve", "reject", "cancel")]
+    compared = f"/models/compare?first=seen-{look}:1&second=seen-{look}:1"
+    for one, paths in (
+        (bank, [*bank_paths, *verdicts]),
+        (lender, ["/models", model, f"{model}/delete", compared]),
+    ):
+        for path in paths:
+            one.go(path)
+            assert (path, axe_errors(one.page)) == (path, [])
+            width = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert (path, width) == (path, 0)
     origins = {bank.origin, lender.origin}
     assert {re.match(r"\w+://[^/]+", url)[0] for url in asked} == origins
     bank.go("/")
@@ -231,6 +298,7 @@ def test_every_page_is_accessible_and_loads_nothing_from_elsewhere(services, des
     assert bank.page.evaluate("document.activeElement.textContent") == "Skip to the content"
 
 
+@pytest.mark.slow
 def test_without_script_an_owner_reads_and_decides(services, browser, desk):
     digest = submitted(services, "plain")
     bank = desk("bank")

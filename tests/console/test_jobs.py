@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 
 from tests.node.alone import kept, keys_of
+from vertikal.errors import InputError
 from vertikal.node.approval import proposals
 from vertikal.node.config.job_file import Job
 
@@ -50,7 +52,7 @@ def test_the_page_of_a_job_says_what_the_command_says(world, owner):
     for line in told["details"]["in_short"]:
         assert line.partition("`")[0].strip() in text
     assert world.digest in text
-    assert "does not fit, it is for avfkam, kernel, admm, gram, and this is fdskl" in text
+    assert "would not have approved it: it is for avfkam, kernel, admm, gram, and this" in text
 
 
 def test_what_each_receiver_learns_is_there(world, owner):
@@ -154,16 +156,41 @@ def test_no_text_of_others_acts(world, owner):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in owner.get(f"/jobs/{world.digest}").text
 
 
-def test_a_query_is_escaped(world, owner):
-    text = owner.get(f"/jobs/{world.digest}/reject?reason=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
-    assert "<script>alert" not in text.text
-    assert "&lt;script&gt;" in text.text
+def test_no_name_in_a_job_acts(world, owner):
+    """Name, table, label and class of a job are texts of its submitter.
+
+    A service takes in no such name of a job; the pages would escape it all the same.
+    """
+    job = Job.load(world.root / "lender" / "credit.toml")
+    part = msgspec.structs.replace(job.parties["lender"], table=EVIL, label=EVIL, positive=EVIL)
+    job = msgspec.structs.replace(job, parties={**job.parties, "lender": part})
+    keys = keys_of(world.root, "lender")
+    signed = proposals.propose(EVIL, job, "lender", 60, keys)
+    with pytest.raises(InputError, match="name of the model"):
+        proposals.read_proposal(signed, "bank", ("lender", "bank", "shop"), keys)
+    record = kept(world.service, signed)
+    for path in ("/", "/jobs", f"/jobs/{record.digest}", f"/jobs/{record.digest}/approve"):
+        text = owner.get(path).text
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert(1)" in text
+        assert not re.search("[\x1b\u202e]", text)
+        assert "onerror" not in tags_of(text)
+    assert "the positive class is &lt;script&gt;" in owner.get(f"/jobs/{record.digest}").text
+
+
+def test_an_address_puts_no_words_into_the_owners_mouth(world, owner):
+    """A link of somebody else must not fill in the reason that the owner signs."""
+    text = owner.get(f"/jobs/{world.digest}/reject?reason=we%20like%20it").text
+    assert "we like it" not in text
+
+
+def test_without_script_a_page_that_is_read_is_not_loaded_again(owner, world):
+    assert '<noscript><meta http-equiv="refresh"' in owner.get("/").text
+    assert 'http-equiv="refresh"' not in owner.get(f"/jobs/{world.digest}").text
 
 
 def test_a_service_that_is_away_is_named(world, owner):
     def away(command, **arguments):
-        from vertikal.errors import InputError
-
         raise InputError("the service of this party does not run; <b>`vertikal party start`</b>")
 
     world.console.view.connection.ask = away

@@ -40,6 +40,13 @@ def test_a_link_is_good_once(world):
     assert second.get("/").status == 401
 
 
+def test_asking_for_headers_uses_no_link_up(world):
+    token = world.console.sessions.make_link(APPROVER)
+    stranger = world.stranger()
+    assert request(stranger.application, "HEAD", f"/enter?token={token}").status == 401
+    assert stranger.get(f"/enter?token={token}").status == 200
+
+
 def test_a_wrong_token_opens_nothing(world):
     world.console.sessions.make_link(APPROVER)
     for token in ("", "x", "0" * 43):
@@ -231,6 +238,16 @@ def test_a_session_that_nobody_uses_ends(timed):
     clock.now += rules.IDLE_LIFE - 1
     assert sessions.find(token) is not None
     clock.now += rules.IDLE_LIFE
+    assert sessions.find(token) is None
+
+
+def test_a_page_that_is_left_open_does_not_keep_its_session(timed):
+    sessions, clock = timed
+    token, _ = sessions.enter(sessions.make_link(APPROVER))
+    for _ in range(4):
+        assert sessions.find(token, used=False) is not None
+        clock.now += rules.IDLE_LIFE / 4
+    assert sessions.find(token, used=False) is None
     assert sessions.find(token) is None
 
 

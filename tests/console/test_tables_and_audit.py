@@ -31,6 +31,15 @@ def test_tables_are_checked_on_request(world, owner):
     assert owner.post("/tables/check", {}).status == 403
 
 
+def test_a_file_that_cannot_be_read_is_told(world, owner):
+    path = world.root / "bank" / "party.toml"
+    path.write_text(path.read_text().replace("least_rows = ", "least_rowz = "))
+    for reply in (owner.get("/tables"), owner.post("/tables/check", owner.token())):
+        assert reply.status == 200
+        assert "party.toml cannot be read as it is now" in words_of(reply.text)
+        assert "least_rowz" in words_of(reply.text)
+
+
 def test_the_log_is_shown_searched_and_paged(world, owner):
     log = world.service.home.log
     for number in range(130):

@@ -106,7 +106,7 @@ class Console:
             401: "Please open a link",
             403: "Not allowed",
             404: "Not found",
-            503: "The service does not answer",
+            503: "This cannot be shown now",
         }.get(status, "That did not work")
         page = fill(
             "error.html",
@@ -175,15 +175,14 @@ def _routes(console: Console) -> Any:
     def stream(make: Callable[[Asked], dict[str, str]]) -> Any:
         async def answer(request: Request) -> Any:
             asked = asked_by(request)
-            if console.streams.open >= live.MOST_STREAMS:
-                return _response(console.error(503, "too many pages watch at once"))
-            cookie = request.cookies.get(console.cookie, "")
-            # Parts of a page have no token in them: all of one role see the same.
-            key = "regions", request.url.path, asked.session.role
-            found = live.events(
-                console.streams,
-                lambda: console.view.shared(key, lambda: make(asked)),
-                lambda: console.sessions.find(cookie) is not None,
+            watcher = live.Watcher(request.cookies.get(console.cookie, ""), asked.session.digest)
+            found = console.streams.events(
+                # Parts of a page have no token in them: all of one role see the same.
+                (request.url.path, asked.session.role),
+                watcher,
+                lambda: make(asked),
+                # A page that is left open must not keep its session.
+                lambda cookie: console.sessions.find(cookie, used=False),
                 run_in_threadpool,
             )
             return StreamingResponse(found, media_type="text/event-stream")
@@ -192,7 +191,8 @@ def _routes(console: Console) -> Any:
 
     async def enter(request: Request) -> Any:
         token = request.query_params.get("token", "")
-        found = await run_in_threadpool(console.enter, token)
+        # Who only asks for the headers, as a scanner of links does, must not use the link up.
+        found = None if request.method == "HEAD" else await run_in_threadpool(console.enter, token)
         if found is None:
             words = (
                 "this link was used already, or is too old: each is good once, for ten minutes. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -60,7 +60,7 @@ def curve_charts(curves: Mapping[str, Sequence[Sequence[float]]]) -> list[Markup
     return [
         line_chart(
             [Series("", [point[0] for point in points], [point[1] for point in points])],
-            title=name,
+            title=name[:1].upper() + name[1:],
             x_label="report of the solver",
             log_y=name == "gradient",
             height=250,
@@ -81,10 +81,22 @@ def traffic_chart(traffic: Mapping[str, Mapping[str, int]]) -> Markup | None:
     return bar_chart(bars, title="Traffic by party", value_text=bytes_text)
 
 
-def stage_bars(stages: Sequence[Mapping[str, Any]]) -> Markup | None:
-    """Draw the seconds of the stages so far; a stage that came several times is one bar."""
-    bars: dict[str, dict[str, float]] = {}
-    for one in stages:
-        bar = bars.setdefault(str(one["name"]), {"": 0.0})
-        bar[""] += float(one["seconds"])
-    return bar_chart(bars, title="Seconds by stage", value_text=seconds_text) if bars else None
+def stage_charts(stages: Iterable[tuple[str, float, int]]) -> list[Markup]:
+    """Draw the seconds of stages, and the bytes sent in them; (name, seconds, bytes) for each.
+
+    A stage that came several times is one bar; one that sent nothing is left out of the bytes.
+    """
+    seconds: dict[str, dict[str, float]] = {}
+    sent: dict[str, dict[str, float]] = {}
+    for name, took, size in stages:
+        seconds.setdefault(name, {"": 0.0})[""] += took
+        if size:
+            sent.setdefault(name, {"": 0.0})[""] += size
+    return [
+        bar_chart(bars, title=title, value_text=text)
+        for bars, title, text in (
+            (seconds, "Seconds by stage", seconds_text),
+            (sent, "Bytes sent by stage", bytes_text),
+        )
+        if bars
+    ]

@@ -103,6 +103,7 @@ def fill(template: str, *, party: str, session: Session | None, **values: Any) -
         "headings": [],
         "coded": coded,
         "live": "",
+        "again": 0,
         "wait": 0,
     }
     return render_template(PACKAGES, template, **(frame | values))

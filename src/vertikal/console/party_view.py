@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,9 +88,9 @@ class PartyView:
         """All lines of the audit log; only new ones are read."""
         return self._audit.lines(self.connection.store / "audit.log")
 
-    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Make something that several pages show at once."""
-        return self._recent.get(key, make)
+    def audit_of(self, digest: str) -> list[Line]:
+        """The lines of the audit log about one job."""
+        return self._audit.lines_of(self.connection.store / "audit.log", digest)
 
     def disk(self) -> tuple[int, int]:
         """Bytes free, and all bytes, of the disk of the store."""

@@ -90,19 +90,19 @@ class Sessions:
         fresh = self._make(_SESSION, kept.role, SESSION_LIFE)
         return fresh, _session(fresh, kept.role)
 
-    def find(self, token: str) -> Session | None:
-        """Return the session of this token, unless it has ended."""
+    def find(self, token: str, *, used: bool = True) -> Session | None:
+        """Return the session of this token, unless it has ended; ``used`` keeps it from ending."""
         path = self._find(token, _SESSION)
         kept = None if path is None else self._read(path)
         if path is None or kept is None:
             return None
         now = self._clock()
         try:
-            used = path.stat().st_mtime
-            if now >= kept.until or now >= used + IDLE_LIFE:
+            last = path.stat().st_mtime
+            if now >= kept.until or now >= last + IDLE_LIFE:
                 path.unlink(missing_ok=True)
                 return None
-            if now >= used + _TOUCH:
+            if used and now >= last + _TOUCH:
                 os.utime(path, (now, now))
         except FileNotFoundError:
             return None

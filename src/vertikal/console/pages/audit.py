@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vertikal.console.page import Answer, Asked
 from vertikal.errors import LogTampered
 from vertikal.node.storage.audit_log import Line, verify
-from vertikal.node.storage.audit_wording import facts_text, found_in
+from vertikal.node.storage.audit_wording import found_in
 
 LINES = 100
 """Lines of one page."""
@@ -60,7 +62,8 @@ def _page(asked: Asked, words: str, tampered: bool) -> Answer:
     )
 
 
-def _facts(line: Line) -> str:
-    """Write the facts of a line; the id of a job says what its name and digest would say again."""
-    told_by_id = ("digest", "name") if "job" in line.facts else ()
-    return facts_text({key: one for key, one in line.facts.items() if key not in told_by_id})
+def _facts(line: Line) -> dict[str, Any]:
+    """Return the facts of a line; the id of a job says what its name and digest would say again."""
+    named = "job" in line.facts or str(line.facts.get("what", "")).startswith("job ")
+    told_by_id = ("digest", "name") if named else ()
+    return {key: one for key, one in line.facts.items() if key not in told_by_id}

@@ -9,17 +9,15 @@ from vertikal.console.drawing import (
     curve_charts,
     job_flows,
     learned_by,
-    stage_bars,
+    stage_charts,
     traffic_chart,
 )
 from vertikal.console.page import Answer, Asked
 from vertikal.console.pages.overview import ASKS, RUNNING, running
 from vertikal.errors import InputError, RequestRefused, VertikalError
 from vertikal.node.models.model_card import what_left
-from vertikal.node.models.model_page import stage_chart
-from vertikal.node.storage.audit_wording import facts_text
 from vertikal.reporting.limit_bar import limit_bar
-from vertikal.reporting.units import bytes_text, seconds_text
+from vertikal.reporting.units import bytes_text
 
 VERDICTS = ("approve", "reject", "cancel")
 MOST_REASON = 500
@@ -41,6 +39,7 @@ def job_page(asked: Asked) -> Answer:
         menu="jobs",
         title=one["job"],
         live="" if _is_over(one) else f"/live/jobs/{one['digest']}",
+        again=5 if one["state"].startswith(RUNNING) else 0,
         **content(asked, one),
     )
 
@@ -78,21 +77,21 @@ def run_content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
     run = one["run"]
     manifest = asked.view.model_of_job(one["digest"]) if one["done"] else None
     left: list[tuple[Any, ...]] = []
-    stored = None
+    stages = [
+        (one["name"], one["seconds"], one["bytes_out"]) for one in (run["stages"] if run else [])
+    ]
     if manifest is not None:
         record = asked.view.connection.models.details(manifest.name, manifest.version).record
         left = [(*row[:3], bytes_text(row[3]), row[4]) for row in what_left(record)]
-        stored = stage_chart(record)
+        if not run and record is not None:
+            stages = [(name, one.seconds, one.bytes_sent) for name, one in record.stages.items()]
     return {
         "job": one,
         "run": run,
         "progress": running(one) if one["state"].startswith(RUNNING) else None,
         "curves": curve_charts(run["curves"]) if run else [],
         "traffic": traffic_chart(run["traffic"]) if run else None,
-        "stages": stage_bars(run["stages"]) if run else stored,
-        "waits": [{**wait, "time": seconds_text(wait["seconds"])} for wait in run["waits"]]
-        if run
-        else [],
+        "stages": stage_charts(stages),
         "model": manifest,
         "left": left,
     }
@@ -113,7 +112,6 @@ def confirm(asked: Asked) -> Answer:
         job=one,
         verdict=verdict,
         details=one["details"],
-        reason=asked.query.get("reason", ""),
         most_reason=MOST_REASON,
     )
 
@@ -186,19 +184,19 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _costs(me: str, estimate: dict[str, Any]) -> dict[str, str]:
+    minutes = estimate["seconds"] / 60
     return {
-        "rows at most": f"{estimate['rows']:,}",
-        "you send about": bytes_text(estimate["bytes_sent"].get(me, 0)),
-        "you hold": bytes_text(estimate["memory"]),
-        "rounds": f"{estimate['rounds']:,}",
-        "at 100 Mb/s": f"{max(1, round(estimate['seconds'] / 60)):,} min",
+        "time at 100 Mb/s": "under 1 min" if minutes < 1 else f"about {minutes:,.0f} min",
+        "sent by you": bytes_text(estimate["bytes_sent"].get(me, 0)),
+        "memory here": bytes_text(estimate["memory"]),
+        "rounds of messages": f"{estimate['rounds']:,}",
     }
 
 
-def _log(asked: Asked, digest: str) -> list[tuple[str, str, str]]:
+def _log(asked: Asked, digest: str) -> list[tuple[str, str, dict[str, Any]]]:
     """List the lines of the audit log about a job, the last ones."""
     try:
-        lines = [line for line in asked.view.audit() if line.facts.get("digest") == digest]
+        lines = asked.view.audit_of(digest)
     except VertikalError:
         return []
     hidden = ("job", "digest", "name", "submitter")
@@ -206,7 +204,7 @@ def _log(asked: Asked, digest: str) -> list[tuple[str, str, str]]:
         (
             line.time[:19].replace("T", " "),
             line.event,
-            facts_text({key: one for key, one in line.facts.items() if key not in hidden}),
+            {key: one for key, one in line.facts.items() if key not in hidden},
         )
         for line in lines[-_LOG_LINES:]
     ]

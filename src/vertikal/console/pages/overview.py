@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vertikal.console.page import Answer, Asked
@@ -10,6 +11,8 @@ from vertikal.reporting.units import bytes_text, seconds_text
 
 ASKS = "asks for your approval"
 RUNNING = "running: "
+LEAST_WAIT = 0.25
+"""Seconds from which on a wait is shown; shorter ones belong to work."""
 
 
 def overview(asked: Asked) -> Answer:
@@ -18,6 +21,7 @@ def overview(asked: Asked) -> Answer:
         menu="overview",
         title="Overview",
         live="/live/overview",
+        again=10,
         **content(asked),
     )
 
@@ -35,7 +39,9 @@ def content(asked: Asked) -> dict[str, Any]:
     return {
         "health": health,
         "waiting": [one for one in jobs if one["state"] == ASKS],
-        "running": [running(one) for one in jobs if one["state"].startswith(RUNNING)],
+        "running": [
+            running(view.follow(one["digest"])) for one in jobs if one["state"].startswith(RUNNING)
+        ],
         "others": [one for one in jobs if _waits_elsewhere(one)],
         "peers": [_peer(one) for one in view.peers()],
         "balances": [_balance(one, account["most_row_bits"]) for one in account["balances"]],
@@ -56,6 +62,11 @@ def running(one: dict[str, Any]) -> dict[str, Any]:
         "left": f"about {seconds_text(left)} left in this stage" if left is not None else "",
         "in_text": bytes_text(one["bytes_in"]),
         "out_text": bytes_text(one["bytes_out"]),
+        "waits": [
+            {**wait, "what": wait["what"].strip("'"), "time": seconds_text(wait["seconds"])}
+            for wait in (one["run"]["waits"] if one["run"] else [])
+            if wait["seconds"] >= LEAST_WAIT
+        ],
     }
 
 
@@ -72,13 +83,16 @@ def _peer(one: dict[str, Any]) -> dict[str, Any]:
     seconds, key = one["seconds"], one["fingerprint"].removeprefix("sha256:")
     return {
         **one,
-        "since": "" if seconds is None else f"for {_long(seconds)}",
+        "since": "" if seconds is None else f"since {_time_of_day(seconds)}",
         "short_key": " ".join(key[place : place + 4] for place in range(0, 16, 4)),
     }
 
 
-def _long(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 60 else seconds_text(seconds)
+def _time_of_day(seconds: float) -> str:
+    """Write the time so many seconds ago; with its date if that was not today."""
+    now = datetime.now(UTC)
+    then = now - timedelta(seconds=seconds)
+    return f"{then:%H:%M} UTC" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M} UTC"
 
 
 def _balance(one: dict[str, Any], limit: int) -> dict[str, Any]:

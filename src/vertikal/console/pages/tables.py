@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from vertikal.console.page import Answer, Asked
+from vertikal.errors import InputError
 from vertikal.node.approval.table_check import TableFinding, check_tables
 from vertikal.node.config.explained_settings import ExplainedSetting, explain_settings
 
@@ -16,18 +17,27 @@ def tables(asked: Asked) -> Answer:
 
 def check(asked: Asked) -> Answer:
     """Read all tables as a job would, as `vertikal party check` does."""
-    file = asked.view.party_file
+    try:
+        file = asked.view.party_file
+    except InputError:
+        return _page(asked)
     return _page(asked, check_tables(file, asked.view.connection.file.parent))
 
 
 def _page(asked: Asked, found: list[TableFinding] | None = None) -> Answer:
     path = asked.view.connection.file
-    settings = explain_settings(path)
+    settings: list[ExplainedSetting] = []
+    fault = ""
+    try:
+        settings = explain_settings(path)
+    except InputError as error:
+        fault = str(error)
     return asked.page(
         "tables.html",
         menu="tables",
         title="Tables and policy",
         file=path.name,
+        fault=fault,
         sections=[
             {"name": name, "title": _title(name), "settings": _rows(group)}
             for name, group in groupby(settings, key=lambda one: one.section)
