@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.accuracy.ordinary_tables import TABLES, Absent, OrdinaryTable, load
-from benchmarks.accuracy.rivals import SVC_ROWS, Learner, installed_rivals, quality
+from benchmarks.accuracy.rivals import SVC_ROWS, XRFM_ROWS, Learner, installed_rivals, quality
 from benchmarks.harness import RESULTS, Benchmark
 from vertikal import KernelClassifier, KernelRegressor
 from vertikal.reporting.rendering import render_page
@@ -41,6 +41,7 @@ NAME = "accuracy-tables"
 PARTIES = ("bank", "shop", "phone")
 LEVELS = ("open", "values")
 QUICK = ("breast-cancer", "diabetes", "phishing")
+NOT_RUN = "not run"
 WORST_GAP = -0.002
 """Least gap in AUC to default boosted trees on any one table."""
 TUNED_GAP = -0.003
@@ -119,6 +120,7 @@ def main() -> None:
         "split": "75/25 by class",
         "training rows": f"at most {options.rows}",
         "training rows of SVC": f"at most {SVC_ROWS}",
+        "training rows of xRFM": f"at most {XRFM_ROWS}",
         "parties": f"{len(PARTIES)}, columns dealt in turn, labels at the first",
     }
     kept = Kept(options.out / f"{name}.json", settings)
@@ -192,7 +194,7 @@ def report(run: Benchmark, missing: Mapping[str, str], folder: Path) -> None:
         found = [_of(results, table, method) for method in methods]
         seeds = max(len(one) for one in found)
         metric = next(one["metric"] for values in found for one in values)
-        scores.append((table, metric, seeds, *(_mean(one, "score") for one in found)))
+        scores.append((table, metric, seeds, *(_score(one, seeds) for one in found)))
         costs.append((table, *(_cost(one) for one in found)))
     _print(headers, scores)
     _print(("table", *methods), costs)
@@ -242,14 +244,18 @@ def _of(results: Results, table: str, method: str) -> list[dict[str, Any]]:
     return [one for key, one in results.items() if key.split("/")[0::2] == [table, method]]
 
 
-def _mean(found: Sequence[Mapping[str, Any]], what: str) -> str | None:
-    return f"{np.mean([one[what] for one in found]):.4f}" if found else None
+def _score(found: Sequence[Mapping[str, Any]], seeds: int) -> str:
+    """Mean score, and of how many seeds if not of all."""
+    if not found:
+        return NOT_RUN
+    mean = f"{np.mean([one['score'] for one in found]):.4f}"
+    return mean if len(found) == seeds else f"{mean} ({len(found)} of {seeds})"
 
 
-def _cost(found: Sequence[Mapping[str, Any]]) -> str | None:
+def _cost(found: Sequence[Mapping[str, Any]]) -> str:
     """Mean seconds and, of federated methods, bytes."""
     if not found:
-        return None
+        return NOT_RUN
     words = seconds_text(float(np.mean([one["seconds"] for one in found])))
     sent = [one["chosen"]["bytes"] for one in found if "bytes" in one["chosen"]]
     return f"{words}, {bytes_text(int(np.mean(sent)))}" if sent else words

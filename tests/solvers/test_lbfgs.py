@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,6 +145,39 @@ def test_an_operator_without_a_gram_matrix_is_solved_too():
     _, features, problem = make_problem("logistic")
     solution = solve(Bare(features), problem, tolerance=1e-9, max_iterations=500)
     np.testing.assert_allclose(solution.coefficients, by_scipy(features, problem), atol=2e-6)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_without_a_gram_matrix_the_next_penalty_goes_on_with_the_curvature_of_the_last(outputs):
+    _, features, problem = make_problem("logistic", outputs, penalty=1e-4)
+    features = features * np.geomspace(1, 0.03, WIDTH)
+    operator = Bare(features)
+    first = solve(operator, problem, tolerance=1e-4, max_iterations=500)
+    smaller = replace(problem, penalty=2e-5)
+    found = {
+        known: solve(
+            operator,
+            smaller,
+            tolerance=1e-4,
+            max_iterations=500,
+            start=first if known else replace(first, curvature=()),
+        )
+        for known in (True, False)
+    }
+    assert found[True].iterations < 0.9 * found[False].iterations
+    exact = total_objective(features, smaller, by_scipy(features, smaller))
+    for one in found.values():
+        assert one.converged
+        assert total_objective(features, smaller, one.coefficients) < exact * 1.001
+
+
+def test_the_curvature_that_is_handed_on_is_the_losss_alone():
+    _, features, problem = make_problem("square", weighted=True, penalty=0.3)
+    solution = solve(Bare(features), problem, tolerance=1e-6)
+    hessian = features.T @ (features * problem.shares()[:, None]) * problem.stiffness()
+    assert len(solution.curvature) == solution.iterations > 3
+    for step, change in solution.curvature:
+        np.testing.assert_allclose(change, hessian @ step, atol=1e-9)
 
 
 def test_a_subsample_preconditions_as_well():

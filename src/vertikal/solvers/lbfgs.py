@@ -74,6 +74,8 @@ class Solution:
     """f of all rows, (rows, outputs)."""
     first_gradient: Array | None = None
     """gᵀP⁻¹g where the solver first began, (outputs,), which the tolerance refers to."""
+    curvature: tuple[tuple[Array, Array], ...] = ()
+    """Last steps and the changes of the loss's gradient along them, without the penalty's part."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def solve(
     ``sample`` are the row numbers the preconditioner is made of (all rows by default); it must be
     the same at all label parties. ``report`` is called after each iteration. A ``preconditioner``
     of a similar problem spares making one, and ``start``, the solution of one with the same
-    constants, most iterations.
+    constants, most iterations. Where Φ offers no Gram matrix, the curvature that was seen on the
+    way there takes the place of a preconditioner.
     """
     sums = sums or Alone()
     operator, objective = operator.beside(objective)
@@ -121,6 +124,10 @@ def solve(
         a += start.coefficients
         penalty_value = sums.scalars(column_products(a, a))
         solution.first_gradient = start.first_gradient
+        if not preconditioner.offered:
+            for step, of_loss in start.curvature:
+                change = of_loss + objective.penalty * step
+                history.append(step, change, precondition(change))
 
     def gradient() -> Array:
         solution.passes += 1
@@ -168,6 +175,7 @@ def solve(
         history.append(t * d, g - previous, p - q)
         solution.iterations += 1
     solution.predictions = np.asarray(f)
+    solution.curvature = tuple((s, y - objective.penalty * s) for s, y in history.pairs())
     return solution
 
 
@@ -218,6 +226,10 @@ class _History:
         for kept, new in ((self._s, s), (self._y, y), (self._z, z)):
             kept.append(new)
             del kept[: -self._memory]
+
+    def pairs(self) -> list[tuple[Array, Array]]:
+        """The pairs (s, y) that are kept, oldest first."""
+        return list(zip(self._s, self._y, strict=True))
 
     def partial(self, g: Array, p: Array) -> Array:
         """This party's part of all inner products that the next direction needs."""

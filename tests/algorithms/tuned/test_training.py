@@ -143,6 +143,7 @@ def test_hidden_features_give_nearly_the_model_of_the_open_level():
             names = {e.disclosure.name for one in ledgers.values() for e in one.entries()}
             assert "phases" not in names
             assert "sketches" in names
+            assert {(one.gaussian, one.laplace) for one in shards["bank"].trials} == {(0.7, 0.7)}
             assert (
                 RELEVANT["post"]
                 == max(shards["post"].column_relevance().items(), key=lambda item: item[1])[0]
@@ -286,6 +287,13 @@ def test_a_level_that_is_not_there():
         settings_of(disclosure="sealed")
     with pytest.raises(InputError, match=r"^disclosure must be one of"):
         settings_of(disclosure="closed")
+
+
+def test_hidden_fits_that_go_on_from_one_another_stop_later_than_a_plain_one():
+    block = settings_of(disclosure="values").model_block(1024)
+    assert block.stopping() < block.plain().stopping()
+    precise = settings_of(disclosure=Values(value_bits=28, gradient_bits=28)).model_block(1024)
+    assert precise.stopping() == precise.plain().stopping()
 
 
 def test_passes_of_the_search_count():

@@ -46,8 +46,9 @@ from vertikal.solvers.objective import best_constants
 Array = npt.NDArray[Any]
 
 KERNELS = ("gaussian", "laplace")
-FACTOR = 1.1
-"""Bandwidth over the typical distance, at which rounds are fitted."""
+FACTOR = {"open": 1.1, "values": 0.7}
+"""Bandwidth over the typical distance, at which rounds are fitted; where features are hidden, also
+that of the model: a solver without a preconditioner gets farther with narrower kernels."""
 HARMONIC = 2
 """Multiple of the phases at which rounds are fitted where features are open."""
 HARMONICS = (1, 3)
@@ -119,8 +120,9 @@ def search(party: Party, settings: KernelSettings, encoded: Table, labels: Label
     part = (
         None if labels is None else Labels(labels.targets[chosen_rows], labels.weights[chosen_rows])
     )
-    factor = FACTOR if settings.hides else FACTOR * HARMONIC
     harmonic = 1 if settings.hides else HARMONIC
+    fitted = FACTOR[settings.level]
+    factor = fitted * harmonic
     rounds = settings.rounds(rows)
     scales = [relevance_scaling(np.ones(table.width))]
     relevance = np.ones(table.width)
@@ -141,8 +143,7 @@ def search(party: Party, settings: KernelSettings, encoded: Table, labels: Label
                 seen.append(_Round(scales[-1], there.operator, chosen))
                 width = settings.search_width(rows)
                 size = table.rows * width * BYTES[settings.level]
-                ratio = (FACTOR, FACTOR)
-                trials += _trials("relevance", number, ratio, width, chosen, size)
+                trials += _trials("relevance", number, (fitted, fitted), width, chosen, size)
                 if number < rounds:
                     sketches = _sketches(view, settings, operator, chosen, part, number)
                 party.clock.advance(1, f"round {number}: loss {chosen.loss:.4f}")
@@ -157,7 +158,7 @@ def search(party: Party, settings: KernelSettings, encoded: Table, labels: Label
                 relevance = learn_relevance(view, shard, told, harmonic)
                 scales.append(relevance_scaling(relevance))
     best = min(range(len(seen)), key=lambda i: seen[i].chosen.loss) if seen else 0
-    factors, penalty = (FACTOR, FACTOR), 0.0
+    factors, penalty = (fitted, fitted), 0.0
     if seen and part is not None:
         penalty = seen[best].chosen.penalty
         if not settings.hides:
@@ -301,7 +302,7 @@ def _narrow(
 
 def bandwidths_of(multiples: tuple[int, ...]) -> tuple[float, float]:
     """Return both kernels' bandwidths over the typical distance, at these multiples."""
-    gaussian, laplace = (FACTOR * HARMONIC / multiple for multiple in multiples)
+    gaussian, laplace = (FACTOR["open"] * HARMONIC / multiple for multiple in multiples)
     return gaussian, laplace
 
 

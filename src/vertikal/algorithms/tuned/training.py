@@ -211,7 +211,7 @@ def _choose(
         most = max(1, budget - budget // REFIT_SHARE)
         fitting = replace(
             fitting,
-            tolerance=max(SEARCH_TOLERANCE, block.stopping()),
+            tolerance=block.stopping(),
             most_iterations=most,
             most_each=-(-most // len(penalties)),
         )
