@@ -67,9 +67,7 @@ def read_workers(value: object) -> Workers | None:
 def connect(workers: Workers) -> Any:
     """Return Ray, connected to the cluster; a process has one connection, which stays open."""
     if find_spec("ray") is None:
-        raise InputError(
-            "workers need Ray, which is not installed; pip install \"vertikal[ray]\""
-        )
+        raise InputError('workers need Ray, which is not installed; pip install "vertikal[ray]"')
     # Ray would tell its makers of each cluster.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray

@@ -24,7 +24,6 @@ from vertikal.compute.threads import one_blas_thread
 from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Block, Table
-from vertikal.kernels.feature_map import FeatureMap
 from vertikal.losses.pointwise import Loss
 from vertikal.ring.ring_matrix import RingMatrix
 from vertikal.solvers.feature_operator import ALL
@@ -68,9 +67,7 @@ class ShardWorker:
             values = np.concatenate([np.empty((0, len(columns)), _kind(stripes)), *stripes])
         self._held[name] = Table(party, columns, values)
 
-    def read_table(
-        self, name: str, source: Source, preparation: Preparation, rows: Array
-    ) -> None:
+    def read_table(self, name: str, source: Source, preparation: Preparation, rows: Array) -> None:
         """Read and prepare this worker's rows of a source."""
         prepared = preparation.apply(source, rows)
         self._held[name] = prepared.table
@@ -121,14 +118,10 @@ class ShardWorker:
         given, held = self._held[feature_map], self._held[elements]
         operator = self._place.operator(given, len(held), held)
         if type(operator) is OpenOperator:
-            operator = OpenOperator(
-                given, len(held), held, threads=self._threads, precise=precise
-            )
+            operator = OpenOperator(given, len(held), held, threads=self._threads, precise=precise)
         self._held[name] = operator
 
-    def forward(
-        self, name: str, coefficients: Array, rows: Array | None, columns: slice
-    ) -> Array:
+    def forward(self, name: str, coefficients: Array, rows: Array | None, columns: slice) -> Array:
         return np.asarray(self._held[name].forward(coefficients, rows, columns))
 
     def adjoint(self, name: str, residuals: Array, rows: Array | None, columns: slice) -> Array:

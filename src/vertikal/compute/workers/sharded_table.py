@@ -12,7 +12,7 @@ from scipy import sparse
 
 from vertikal.compute.place import as_slice
 from vertikal.compute.workers.worker_group import Pending, WorkerGroup
-from vertikal.data.preparation import Prepared, Preparation
+from vertikal.data.preparation import Preparation, Prepared
 from vertikal.data.sources import Source
 from vertikal.data.tables import Block, Table
 

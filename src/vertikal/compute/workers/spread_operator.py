@@ -90,9 +90,7 @@ class SpreadOperator(OpenOperator):
         precise = self.rows * self.width <= open_operator.PRECISE
         for worker in range(len(self._group)):
             self._group.change(worker, map_name, "keep", stored)
-            self._group.change(
-                worker, self.name, "begin_operator", map_name, store.name, precise
-            )
+            self._group.change(worker, self.name, "begin_operator", map_name, store.name, precise)
         weakref.finalize(self, self._group.forget, self.name, map_name)
 
     @property
@@ -126,6 +124,7 @@ class SpreadOperator(OpenOperator):
 
     def adjoint(self, residuals: Array, rows: Array | None = None, columns: slice = ALL) -> Array:
         group = self._group
+        parts: list[tuple[int, Array | None, Array]]
         if rows is None:
             parts = [
                 (worker, None, self._layout.of(residuals, worker)) for worker in range(len(group))

@@ -34,7 +34,7 @@ class SpreadPlace(Place):
         self._maps: dict[int, tuple[FeatureMap, str]] = {}
 
     @property
-    def tell(self) -> Callable[[str], None]:  # type: ignore[override]
+    def tell(self) -> Callable[[str], None]:
         return self.group.tell
 
     @tell.setter

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.compute.workers.worker_group import WorkerGroup, answers, summed
+from vertikal.compute.workers.worker_group import WorkerGroup, summed
 from vertikal.ring.ring_matrix import Part, RingMatrix
 from vertikal.solvers.feature_operator import ALL
 
@@ -59,40 +59,29 @@ class SpreadRingMatrix(RingMatrix):
 
     def product(self, kind: str, vectors: Array, part: Part = None) -> Array:
         rows, columns = self._chosen(part)
-        group, layout = self._group, self._layout
+        layout = self._layout
+        parts: list[tuple[int, Array | None, Array | None]]
         if rows is None:
-            parts = [(worker, None, None) for worker in range(len(group))]
+            parts = [(worker, None, None) for worker in range(len(self._group))]
         else:
-            parts = list(layout.parts(rows))  # type: ignore[arg-type]
-        if kind == "forward":
-            given = group.shared(vectors)
-            asked = [
-                (worker, places, group.ask(worker, "product", self._name, kind, given, local, columns))
-                for worker, places, local in parts
-            ]
-            result = np.empty((self.sizes(kind, part)[1], vectors.shape[1]), self.dtype)
-            for worker, places, pending in asked:
-                if places is None:
-                    layout.put_back(result, worker, pending.answer())
-                else:
-                    result[places] = pending.answer()
-            return result
-        return summed(
-            answers(
-                [
-                    group.ask(
-                        worker,
-                        "product",
-                        self._name,
-                        kind,
-                        layout.of(vectors, worker) if places is None else vectors[places],
-                        local,
-                        columns,
-                    )
-                    for worker, places, local in parts
-                ]
-            )
-        )
+            parts = [*layout.parts(rows)]
+        given = self._group.shared(vectors) if kind == "forward" else None
+        asked = []
+        for worker, places, local in parts:
+            mine = given
+            if mine is None:
+                mine = layout.of(vectors, worker) if places is None else vectors[places]
+            request = (self._name, kind, mine, local, columns)
+            asked.append((worker, places, self._group.ask(worker, "product", *request)))
+        if kind == "adjoint":
+            return summed([pending.answer() for _, _, pending in asked])
+        result = np.empty((self.sizes(kind, part)[1], vectors.shape[1]), self.dtype)
+        for worker, places, pending in asked:
+            if places is None:
+                layout.put_back(result, worker, pending.answer())
+            else:
+                result[places] = pending.answer()
+        return result
 
     def _chosen(self, part: Part) -> tuple[Array | None, slice]:
         """Return the rows that a product is about, None for all, and its columns."""

@@ -95,7 +95,9 @@ class WorkerGroup:
     def title(self, number: int) -> str:
         """The name of a worker in messages."""
         host = self._members[number].host
-        return f"worker {number + 1} of {len(self)} of {self.party}" + (f" on {host}" if host else "")
+        return f"worker {number + 1} of {len(self)} of {self.party}" + (
+            f" on {host}" if host else ""
+        )
 
     def store(self, value: Any) -> Any:
         """Put something into the object store of this process's node, for several requests."""
@@ -126,7 +128,9 @@ class WorkerGroup:
         """Begin a request that changes nothing."""
         with self._lock:
             member = self._started(number)
-            return Pending(self, number, Change("", method, arguments), self._begin(member, method, arguments))
+            return Pending(
+                self, number, Change("", method, arguments), self._begin(member, method, arguments)
+            )
 
     def ask_all(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all workers the same, side by side; returns their answers in order."""
@@ -200,9 +204,7 @@ class WorkerGroup:
     def _send(self, member: _Worker, change: Change) -> Any:
         return getattr(member.actor, change.method).remote(change.name, *change.arguments)
 
-    def _begin(
-        self, member: _Worker, method: str, arguments: tuple[Any, ...]
-    ) -> tuple[Any, int]:
+    def _begin(self, member: _Worker, method: str, arguments: tuple[Any, ...]) -> tuple[Any, int]:
         return getattr(member.actor, method).remote(*arguments), member.begun
 
     def _clear(self) -> None:
