@@ -14,6 +14,7 @@ from vertikal import (
     Stochastic,
     Workers,
 )
+from vertikal.compute.workers.worker_group import WorkerGroup
 from vertikal.errors import InputError
 
 GENERATOR = np.random.default_rng(0)
@@ -103,3 +104,9 @@ def test_resources_are_declared():
     assert there.threads(2) == 8
     assert Workers(count=4, address="auto").options()["num_cpus"] == 1.0
     assert [Workers(count=2).threads(cores) for cores in (1, 2, 8)] == [1, 1, 4]
+
+
+def test_a_named_gpu_is_declared_for_each_worker():
+    assert WorkerGroup(Workers(count=2), "a", "cuda").workers.gpus == 1
+    assert WorkerGroup(Workers(count=2, gpus=0.5), "a", "cuda").workers.gpus == 0.5
+    assert WorkerGroup(Workers(count=2), "a", "auto").workers.gpus == 0

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -68,6 +69,8 @@ class WorkerGroup:
         device: DeviceName = "cpu",
         tell: Callable[[str], None] = lambda note: None,
     ) -> None:
+        if device == "cuda" and not workers.gpus:
+            workers = msgspec.structs.replace(workers, gpus=1)
         self.workers, self.party = workers, party
         self.tell = tell
         self.lost = 0
