@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.compute.workers.killing import kill
 from vertikal.compute.workers.cluster import Workers
 from vertikal.compute.workers.sharded_table import ShardedTable
 from vertikal.compute.workers.worker_group import WorkerGroup
@@ -95,11 +96,14 @@ def test_a_full_store_goes_to_the_disk(ray):
     assert "Spilled" in found["store"]
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_lost_again_and_again_ends_the_run(group):
     table = ShardedTable.sent(group, Table("a", ("x",), np.zeros((5000, 1))))
+    for _ in range(2):
+        kill(group, 0)
+        table.block(np.arange(5))
+    kill(group, 0)
     with pytest.raises(WorkerLost, match=r"worker 1 of 2 of a.* was lost, and so were 2 before it"):
-        table.group.ask(0, "survey", table.name, np.arange(5), _die).answer()
+        table.block(np.arange(5))
 
 
 @pytest.mark.slow
@@ -120,9 +124,3 @@ def test_no_cluster_answers(monkeypatch):
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(InputError, match=r"no Ray cluster at '10\.0\.0\.1:6379': nobody there"):
         WorkerGroup(Workers(address="10.0.0.1:6379"), "a").store(1)
-
-
-def _die(block):
-    import os
-
-    os._exit(1)

@@ -57,10 +57,20 @@ def test_a_fit_at_workers_is_the_fit_in_threads():
     assert kinds[0] == kinds[1]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray")
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_predicts_the_same(level):
+    check_level(level)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("level", ["open", "several label parties", "values", "sealed"])
+def test_levels_at_workers_of_ray(level):
+    check_level(level)
+
+
+def check_level(level):
     here, there = fitted(**LEVELS[level]), fitted(workers=2, **LEVELS[level])
     found = [model.decision_function(X[:1000]) for model in (here, there)]
     if level in ("values", "sealed"):
@@ -70,8 +80,7 @@ def test_every_level_predicts_the_same(level):
         np.testing.assert_allclose(*found, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray")
+@pytest.mark.usefixtures("in_process")
 def test_sparse_columns_and_other_estimators():
     columns = sparse.random(5000, 30, 0.2, format="csr", random_state=0)
     for kind, target in ((AVFKAMClassifier, Y), (FDSKLRegressor, X[:, 0])):
