@@ -22,9 +22,9 @@ Array = npt.NDArray[Any]
 
 
 class Session:
-    """What workers hold for one run of a solver; they let go of it when nobody uses it any more.
+    """Things that workers hold for one run of a solver, until nobody uses them any more.
 
-    All of it has one name in the workers' lists, so that nothing is left of which a part is gone.
+    All of them have one name in the workers' lists, so that nothing is left of which a part is gone.
     """
 
     def __init__(self, group: WorkerGroup, layout: RowLayout) -> None:
