@@ -31,7 +31,8 @@ def test_a_job_of_parties_with_workers(tmp_path, level):
             world.done()
             found.append(world.model("lender").coefficients)
             if name == "workers":
-                assert "2 workers on" in world.said("lender")
+                audit = (root / "lender" / "store" / "audit.log").read_text()
+                assert "2 workers on" in audit
         finally:
             world.stop()
     near = {"rtol": 1e-6} if level == "open" else {"rtol": 1e-2, "atol": 1e-2}

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 from scipy import sparse
 
+from tests.compute.workers.in_process_ray import InProcessRay
 from tests.compute.workers.killing import kill
 from vertikal.compute import open_operator
 from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.workers.cluster import Workers
+from vertikal.compute.workers.shard_worker import SolverRows
 from vertikal.compute.workers.sharded_table import ShardedTable
 from vertikal.compute.workers.spread_operator import SpreadOperator, SpreadStore
 from vertikal.compute.workers.spread_place import SpreadPlace
 from vertikal.compute.workers.spread_ring_matrix import SpreadRingMatrix
+from vertikal.compute.workers.worker_group import WorkerGroup
+from vertikal.data.preparation import learn_preparation
 from vertikal.data.scaling import learn_scaling
+from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.random_features import FourierMap
@@ -164,3 +174,68 @@ def test_errors_of_a_worker_are_raised_as_here(group):
     with pytest.raises(InputError) as there:
         place.begin_local(feature_map, spread, np.arange(10))()
     assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_workers_read_their_rows_for_themselves(group, tmp_path, kind):
+    generator = np.random.default_rng(4)
+    size = generator.normal(size=6000)
+    size[::7] = np.nan
+    town = generator.choice(["Ulm", "Bern", "Graz"], 6000)
+    table = pa.table({"id": np.arange(6000), "size": size, "town": town})
+    path = tmp_path / f"people.{kind}"
+    csv.write_csv(table, path) if kind == "csv" else parquet.write_table(table, path)
+    source = open_source("a", path.name, id="id", folder=tmp_path)
+    rows = generator.permutation(6000)[:ROWS]
+    options = {"rows": rows, "missing": "indicator"}
+    expected, here = learn_preparation(source, ("size", "town"), **options)
+
+    def apply(preparation, source, rows):
+        return ShardedTable.read(group, preparation, source, rows)
+
+    found, there = learn_preparation(source, ("size", "town"), **options, apply=apply)
+    assert found == expected
+    assert isinstance(there.table, ShardedTable)
+    assert there.filled == here.filled
+    assert there.filled["size"] > 0
+    kill(group, 1)
+    np.testing.assert_array_equal(there.table.block(slice(None)), here.table.block(slice(None)))
+
+
+def test_a_source_that_a_worker_cannot_read_is_named(group, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id,size\n" + "\n".join(f"{i},{i % 7}" for i in range(5000)))
+    source = open_source("a", path.name, id="id", folder=tmp_path)
+    preparation, _ = learn_preparation(source, ("size",))
+    path.unlink()
+    with pytest.raises(InputError, match=r"people\.csv"):
+        ShardedTable.read(group, preparation, source, np.arange(5000))
+
+
+def test_workers_keep_no_more_than_a_solver_needs():
+    group = WorkerGroup(Workers(count=2), "a")
+    group._ray = InProcessRay()
+    there, _ = operators(group, True)
+    objective = RowObjective(
+        np.where(np.arange(ROWS)[:, None] % 3, 1.0, -1.0),
+        np.ones(ROWS),
+        LOSSES["square"],
+        1e-4,
+        np.zeros(1),
+    )
+    held = []
+
+    def report(solution):
+        for actor in group.actors():
+            found = [one for one in actor.made._held.values() if isinstance(one, SolverRows)]
+            held.append(sum(len(one._rows) for one in found))
+
+    for _ in range(2):
+        assert solve(there, objective, tolerance=1e-9, sample=FEW, report=report).iterations > 5
+    assert max(held) <= 4
+    told = [len(member.told) for member in group._members]
+    gc.collect()
+    SpreadStore(group, there._map, 10)
+    assert all(
+        len(member.told) < before - 10 for member, before in zip(group._members, told, strict=True)
+    )

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 class Session:
     """Things that workers hold for one run of a solver, until nobody uses them any more.
 
-    All of them have one name in the workers' lists, so that nothing is left of which a part is gone.
+    All of them have one name in the workers' lists, so that they are let go of together.
     """
 
     def __init__(self, group: WorkerGroup, layout: RowLayout) -> None:

@@ -68,11 +68,14 @@ class WorkerGroup:
         party: str,
         device: DeviceName = "cpu",
         tell: Callable[[str], None] = lambda note: None,
+        log: Callable[[str], None] = lambda note: None,
     ) -> None:
         if device == "cuda" and not workers.gpus:
             workers = msgspec.structs.replace(workers, gpus=1)
         self.workers, self.party = workers, party
         self.tell = tell
+        """Tells of workers where progress is shown; the step of a run that is under way sets it."""
+        self._log = log
         self.lost = 0
         """Workers that were replaced."""
         self._device: DeviceName = "cuda" if workers.gpus else "cpu" if device == "auto" else device
@@ -242,7 +245,7 @@ class WorkerGroup:
                     self._greet(one)
                 except self._losses() as error:
                     self._replace(one, self._members[one].begun, error)
-            self.tell(self._whereabouts())
+            self._say(self._whereabouts())
         return member
 
     def _launch(self, number: int) -> None:
@@ -271,6 +274,10 @@ class WorkerGroup:
             )
         member.host = said["host"]
 
+    def _say(self, words: str) -> None:
+        self._log(words)
+        self.tell(words)
+
     def _whereabouts(self) -> str:
         hosts = {member.host for member in self._members}
         return f"{len(self)} workers on {', '.join(sorted(hosts))}"
@@ -288,7 +295,7 @@ class WorkerGroup:
                     f"{lost} was lost, and so were {begun - 1} before it in its place ({why})"
                 ) from error
             self.lost += 1
-            self.tell(f"{lost} was lost ({why}); its rows are done again")
+            self._say(f"{lost} was lost ({why}); its rows are done again")
             began = time.monotonic()
             if member.actor is not None:
                 self._cluster().kill(member.actor)
@@ -300,7 +307,7 @@ class WorkerGroup:
                 return
             member.unconfirmed.extend(self._send(member, change) for change in member.told)
         self._confirm(number, 0)
-        self.tell(f"{self.title(number)} has its rows after {time.monotonic() - began:.1f} s")
+        self._say(f"{self.title(number)} has its rows after {time.monotonic() - began:.1f} s")
 
 
 class Pending:

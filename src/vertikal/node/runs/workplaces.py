@@ -112,7 +112,11 @@ class Workplace:
     @cached_property
     def group(self) -> WorkerGroup | None:
         """The workers of this run, which start when they are first used."""
-        return None if self.workers is None else WorkerGroup(self.workers, self.me, self.device)
+        if self.workers is None:
+            return None
+        return WorkerGroup(
+            self.workers, self.me, self.device, log=lambda words: self.note("workers", words)
+        )
 
     def compute_place(self) -> Place:
         """Return the place of this party's products, for one step of the run."""
