@@ -35,6 +35,6 @@ def group(request, notes):
 @pytest.fixture
 def in_process(monkeypatch):
     """Let all workers of fits run in this process."""
-    monkeypatch.setattr(
-        "vertikal.compute.workers.worker_group.connect", lambda workers: InProcessRay()
-    )
+    ray = InProcessRay()
+    monkeypatch.setattr("vertikal.compute.workers.worker_group.connect", lambda workers: ray)
+    return ray

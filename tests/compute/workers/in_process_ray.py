@@ -59,6 +59,9 @@ class InProcessRay:
 
     exceptions = exceptions
 
+    def __init__(self):
+        self.actors = []
+
     def is_initialized(self):
         return True
 
@@ -69,7 +72,7 @@ class InProcessRay:
         return reference.value()
 
     def remote(self, kind):
-        return _Maker(kind)
+        return _Maker(kind, self.actors)
 
     def kill(self, actor):
         """End a worker; answers that were not taken are lost with it."""
@@ -79,11 +82,12 @@ class InProcessRay:
 
 
 class _Maker:
-    def __init__(self, kind):
-        self._kind = kind
+    def __init__(self, kind, actors):
+        self._kind, self._actors = kind, actors
 
     def options(self, **_):
         return self
 
     def remote(self, *arguments):
-        return Actor(self._kind(*arguments))
+        self._actors.append(Actor(self._kind(*arguments)))
+        return self._actors[-1]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from tests.conformance.uniformity import check_uniform
 from vertikal import (
     AVFKAMClassifier,
     FDSKLClassifier,
@@ -14,8 +18,13 @@ from vertikal import (
     Stochastic,
     Workers,
 )
+from vertikal.algorithms.kernel_machine import phases
+from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.compute.workers.worker_group import WorkerGroup
 from vertikal.errors import InputError
+from vertikal.estimators import base
+from vertikal.estimators.simulation import simulate
+from vertikal.mesh import RecordingMesh, Tape
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(5000, 8))
@@ -35,26 +44,73 @@ LEVELS = {
 }
 
 
-def fitted(**options):
-    return FDSKLClassifier(
-        3, **({"n_components": 64, "scale": "standard", "random_state": 0} | options)
-    ).fit(X, Y)
+def fitted(parties=3, **options):
+    shared = {"n_components": 64, "scale": "standard", "random_state": 0}
+    return FDSKLClassifier(parties, **(shared | options)).fit(X, Y)
 
 
 @pytest.mark.usefixtures("ray")
 def test_a_fit_at_workers_is_the_fit_in_threads():
-    here, there = fitted(), fitted(workers=2)
+    here, there = fitted(2), fitted(2, workers=2)
     assert there.bandwidth_ == here.bandwidth_
     assert there.n_iter_ == here.n_iter_
     np.testing.assert_allclose(
         there.shards_["party1"].coefficients, here.shards_["party1"].coefficients, rtol=1e-9
     )
-    # Others see the same messages: as many bytes for the same purposes.
-    kinds = [
-        {(one.sender, one.receiver, one.disclosure.name): one.bytes for one in model.ledger_}
+    # Others see the same messages: as many, and of as many bytes.
+    sent = [
+        {
+            (one.sender, one.receiver, one.disclosure.name): (one.frames, one.bytes)
+            for one in model.ledger_.entries()
+        }
         for model in (here, there)
     ]
-    assert kinds[0] == kinds[1]
+    assert sent[0] == sent[1]
+
+
+def test_frames_are_masked_and_sent_once_though_a_worker_is_lost(monkeypatch, in_process):
+    """Every block of a party's phases leaves once, under pads of its own."""
+    tape, notes = Tape(), []
+
+    def recording(federation, program):
+        return simulate(replace(federation, wrap=lambda mesh: RecordingMesh(mesh, tape)), program)
+
+    class Killing:
+        def begin(self, party, stage, total):
+            pass
+
+        def advance(self, party, stage, amount, note):
+            notes.extend([note] if "was lost" in note else [])
+            if (party, stage, len(killed)) == ("party2", "phases", 0) and amount:
+                killed.extend(actor for actor in in_process.actors if actor.made is not None)
+                for actor in killed:
+                    in_process.kill(actor)
+
+        def end(self, party, stage, seconds):
+            pass
+
+    killed = []
+    monkeypatch.setattr(base, "simulate", recording)
+    monkeypatch.setattr(phases, "BLOCK_BYTES", 64 * 300)
+    model = fitted(2, workers=2, verbose=Killing())
+    assert len(killed) == 4
+    assert {note.split(" was lost")[0] for note in notes} >= {
+        f"worker {number} of 2 of party2 on {socket.gethostname()}" for number in (1, 2)
+    }
+    frames = tape.arrays("sum/phases", "party2", "party1")
+    assert [len(frame) for frame in frames] == [300] * 16 + [200]
+    check_uniform(frames)
+    block = phases.direction_block(
+        model.shards_["party2"], draw_directions(model.shards_["party2"], "party1")
+    )
+    columns = X[:, model.columns_["party2"]]
+    own = block.feature_map.local(np.ascontiguousarray(columns))
+    pads = [frame - own[300 * i : 300 * (i + 1)] for i, frame in enumerate(frames)]
+    check_uniform(pads)
+    alone = fitted(2)
+    np.testing.assert_allclose(
+        model.decision_function(X[:500]), alone.decision_function(X[:500]), atol=1e-6
+    )
 
 
 @pytest.mark.usefixtures("in_process")
