@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Stochastic,
         Values,
     )
+    from vertikal.compute.workers.cluster import Workers
     from vertikal.estimators.admm import ADMMClassifier, ADMMRegressor
     from vertikal.estimators.avfkam import AVFKAMClassifier
     from vertikal.estimators.fdskl import FDSKLClassifier, FDSKLRegressor
@@ -49,6 +50,7 @@ __all__ = [
     "SecureKernelSVC",
     "Stochastic",
     "Values",
+    "Workers",
     "__version__",
 ]
 
@@ -73,6 +75,7 @@ _HOMES = {
     "SecureKernelSVC": "estimators.secure_kernel",
     "Stochastic": "algorithms.kernel_machine.settings",
     "Values": "algorithms.kernel_machine.settings",
+    "Workers": "compute.workers.cluster",
 }
 
 

@@ -41,6 +41,10 @@ class DiskFull(VertikalError):
     """The disk has no room for a file; the file that was there before is untouched."""
 
 
+class WorkerLost(VertikalError):
+    """A worker of this party was lost more often than its rows may be done again."""
+
+
 class LogTampered(VertikalError):
     """The lines of an audit log do not follow from one another, or some are missing."""
 

@@ -56,7 +56,7 @@ ARROWS: dict[str, set[str]] = {
     "reporting": set(),
     "kernels": {"ring"},
     "solvers": {"ring", "kernels", "losses"},
-    "compute": {"ring", "kernels", "losses", "solvers"},
+    "compute": {"ring", "kernels", "losses", "solvers", "data", "version"},
     "secure": {"ring", "mesh"},
     "privacy": {"ring", "files"},
     "baselines": MATHEMATICS,

@@ -151,7 +151,13 @@ def literals(row: str) -> list[object]:
 
 def test_the_pages_know_every_estimator_and_every_record():
     names = {name for name in vertikal.__all__ if not name.startswith("__")}
-    assert names == set(SECTIONS) | set(OPTIONS)
+    assert names == set(SECTIONS) | set(OPTIONS) | {"Workers"}
+
+
+def test_the_page_of_estimators_has_all_options_of_workers():
+    for field in msgspec.structs.fields(vertikal.Workers):
+        rows = rows_of(section(ESTIMATORS, "Options of a choice"), field.name)
+        assert any(field.default in literals(one) for one in rows), field.name
 
 
 @pytest.mark.parametrize("name", SECTIONS)

@@ -36,6 +36,7 @@ class OpenOperator(FeatureOperator):
     """Φ decoded from ring elements that this party holds.
 
     ``cached`` (r, elements) are those of the first r rows; ``fetch`` brings those of any others.
+    ``precise`` keeps features in double precision, by default if they are few.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class OpenOperator(FeatureOperator):
         cached: Array,
         fetch: Fetch | None = None,
         threads: int | None = None,
+        precise: bool | None = None,
     ) -> None:
         self.rows = rows
         self.width = feature_map.width
@@ -53,7 +55,9 @@ class OpenOperator(FeatureOperator):
         self._fetch = fetch
         self._threads = threads or cores()
         self._precise: Array | None = None
-        if len(cached) == rows and rows * self.width <= PRECISE:
+        if precise is None:
+            precise = len(cached) == rows and rows * self.width <= PRECISE
+        if precise:
             self._precise = feature_map.decode(cached, np.float64)
 
     def with_elements(self, elements: Array) -> OpenOperator:

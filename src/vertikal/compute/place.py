@@ -1,18 +1,23 @@
 """The place of one party's products: this package's loops in threads, or a GPU.
 
+`workers.spread_place` has the place of a party whose rows lie at several workers.
+
 A party decides on it by itself, whatever its job: programs ask the place for what they multiply by,
 and get the same interface everywhere.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from vertikal.compute.device.choice import DeviceName, choose_device, fits
+from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import Fetch, OpenOperator
+from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
 from vertikal.ring.ring_matrix import Matrices, RingMatrix
 
@@ -33,11 +38,29 @@ def gather_there(feature_map: FeatureMap, values: Array, device: Any) -> OpenOpe
     return None if elements is None else DeviceOperator(feature_map, elements, device)
 
 
+class Mask(Protocol):
+    """Pads of one block of ring elements, which can be sent to where that is computed."""
+
+    def __call__(self, values: Array) -> None:
+        """Add the pads to the elements, in place."""
+
+    def after(self, size: int) -> Mask:
+        """Return the pads of what follows the first ``size`` bytes of the block."""
+
+
+def as_slice(rows: Array) -> slice | Array:
+    """Return the numbers of neighbouring rows as a slice."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
 class Place:
     """The device that one party computes on, chosen when the size of a problem is known."""
 
     def __init__(self, device: DeviceName = "cpu") -> None:
         self.device = device
+        self.tell: Callable[[str], None] = lambda note: None
         # A map may be asked for its local part block by block: what it needs is sent there once.
         self._parts: dict[int, tuple[FeatureMap, Any]] = {}
 
@@ -56,6 +79,47 @@ class Place:
         if known is None:
             known = self._parts[id(feature_map)] = feature_map, LocalPart(feature_map, device)
         return known[1].local(block, out)
+
+    def table(self, table: Table) -> Table:
+        """Bring a table to where its rows are computed with."""
+        return table
+
+    def ahead(self, table: Table, height: int) -> int:
+        """Blocks of ``height`` rows of a table that are worth beginning before they are needed."""
+        return 1
+
+    def begin_local(
+        self,
+        feature_map: FeatureMap,
+        table: Table,
+        rows: Array,
+        mask: Mask | None = None,
+        out: Array | None = None,
+    ) -> Callable[[], Array]:
+        """Begin to compute this party's ring elements of some rows, and to mask them.
+
+        What is returned waits for the elements, which are in ``out`` if that is given.
+        """
+
+        def result() -> Array:
+            # A run of neighbouring rows is read as a slice: no copy of the table.
+            columns = table.block(as_slice(rows))
+            elements = self.local(feature_map, columns, table.rows, out)
+            if mask is not None:
+                mask(elements)
+            return elements
+
+        return result
+
+    def store(self, feature_map: FeatureMap, rows: int, every: int) -> ElementStore:
+        """Make room for the summed ring elements of the first rows, of ``every`` one there is."""
+        return ElementStore(feature_map, rows)
+
+    def operator_of(
+        self, feature_map: FeatureMap, rows: int, store: ElementStore, fetch: Fetch | None = None
+    ) -> OpenOperator:
+        """Return Φ of the ring elements of a store."""
+        return self.operator(feature_map, rows, store.cached, fetch)
 
     def operator(
         self, feature_map: FeatureMap, rows: int, cached: Array, fetch: Fetch | None = None

@@ -20,9 +20,9 @@ A `Preparation` is plain data: it is stored as JSON beside the shard.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -164,6 +164,10 @@ class Prepared:
     unseen: dict[str, int] = field(default_factory=dict)  # categories training did not have
 
 
+Apply: TypeAlias = Callable[[Preparation, Source, Array | None], Prepared]
+"""Turns these rows of a source into numbers."""
+
+
 def learn_preparation(
     source: Source,
     columns: Sequence[str],
@@ -173,12 +177,15 @@ def learn_preparation(
     categories: Sequence[str] = (),
     unusable: str = "refuse",
     scale: str | None = None,
+    apply: Apply | None = None,
 ) -> tuple[Preparation, Prepared]:
     """Learn how to prepare ``columns`` on these rows, and prepare them.
 
     ``categories`` are columns of numbers that only name things. See the top of this file for
-    ``missing`` and ``unusable``.
+    ``missing`` and ``unusable``. ``apply`` prepares in the place of `Preparation.apply`, as workers
+    do that read for themselves.
     """
+    apply = apply or Preparation.apply
     for name, value, allowed in (
         ("missing", missing, MISSING),
         ("unusable", unusable, UNUSABLE),
@@ -199,7 +206,7 @@ def learn_preparation(
     ]
     preparation = Preparation(source.party, missing, tuple(plans))  # type: ignore[arg-type]
     if plans:
-        prepared = preparation.apply(source, rows)
+        prepared = apply(preparation, source, rows)
         useless |= _numberings(preparation, prepared)
     if useless and unusable == "refuse":
         raise _useless(source.party, useless)
@@ -213,7 +220,7 @@ def learn_preparation(
     if useless:
         remarks = tuple(f"column {name!r} was dropped: {why}" for name, why in useless.items())
         preparation = msgspec.structs.replace(preparation, columns=kept, remarks=remarks)
-        prepared = preparation.apply(source, rows)
+        prepared = apply(preparation, source, rows)
     if len(set(preparation.titles)) < len(preparation.titles):
         raise InputError(
             f"columns of {source.party}: two would become columns of one title; rename"
@@ -228,11 +235,11 @@ def learn_preparation(
 
 def _numberings(preparation: Preparation, prepared: Prepared) -> dict[str, str]:
     """Find columns of whole numbers that look like numbers of rows, and say why they are no use."""
-    values = prepared.table.block(slice(None))
+    column = prepared.table.column
     return {
         plan.name: "it numbers the rows, as an id does"
         for plan in preparation.columns
-        if plan.kind == "number" and is_numbering(values[:, preparation.titles.index(plan.name)])
+        if plan.kind == "number" and is_numbering(column(preparation.titles.index(plan.name)))
     }
 
 

@@ -7,6 +7,7 @@ zeros in memory whatever the centre, since feature maps subtract it from their o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -47,12 +48,10 @@ def learn_scaling(table: Table, scale: str | None) -> Scaling:
     total, squares = zero.copy(), zero.copy()
     # Squares are taken about the first rows' mean, or columns far from zero would cancel.
     shift = _means(table.block(slice(0, _HEIGHT)))
-    for span in table.spans(_HEIGHT):
-        block = table.block(span)
-        low, high = column_bounds(block)
+    for low, high, first, second in table.each_span(_HEIGHT, partial(_moments, shift=shift)):
         lowest, highest = np.minimum(lowest, low), np.maximum(highest, high)
-        total += _sums(block, shift, lambda x: x)
-        squares += _sums(block, shift, np.square)
+        total += first
+        squares += second
     mean = total / table.rows
     deviation = np.sqrt(np.maximum(squares / table.rows - np.square(mean), 0))
     centre, spread = {
@@ -64,6 +63,12 @@ def learn_scaling(table: Table, scale: str | None) -> Scaling:
     varies = (spread > 0) & ((lowest < highest) | (scale == "max"))
     factor = np.divide(1.0, spread, out=one, where=varies)
     return Scaling(centre.tolist(), factor.tolist())
+
+
+def _moments(block: Block, shift: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the bounds of each column, and its sums and squares about ``shift``."""
+    sums = (_sums(block, shift, function) for function in (np.positive, np.square))
+    return *column_bounds(block), *sums  # type: ignore[return-value]
 
 
 def _means(block: Block) -> Array:

@@ -107,6 +107,8 @@ def open_source(
     ``dialect`` says how a CSV file is written, if it is not with commas, points and UTF-8.
     ``rows`` is a filter: the table then has only the rows for which it is true.
     """
+    # Whole, so that workers of the party find the file from wherever they run.
+    folder = folder.absolute()
     if isinstance(location, str | Path):
         title, batches, columns = _named(party, str(location), id, query, folder, dialect)
     elif hasattr(location, "__arrow_c_stream__"):

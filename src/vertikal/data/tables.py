@@ -5,7 +5,8 @@ Dense input is kept as it came; sparse input is kept as CSR and never densified 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from scipy import sparse
 from vertikal.errors import InputError
 
 Array: TypeAlias = npt.NDArray[Any]
+Result = TypeVar("Result")
 Block: TypeAlias = Any
 """Some rows of a party's columns: (rows, columns), dense float64 or CSR."""
 
@@ -59,6 +61,19 @@ class Table:
     def raw(self, rows: slice) -> Block:
         """These rows as they are kept, to look at them without a copy."""
         return self._values[rows]
+
+    def column(self, number: int) -> Array:
+        """One column, dense and in double precision."""
+        part = self._values[:, [number]]
+        return np.asarray(part.toarray() if self.is_sparse else part, np.float64)[:, 0]
+
+    def each_span(self, height: int, work: Callable[[Block], Result]) -> Iterator[Result]:
+        """Work on the rows in runs of ``height``, one after the other.
+
+        Where the rows lie at workers, so does the work: it must be a function that can be sent.
+        """
+        for span in self.spans(height):
+            yield work(self.block(span))
 
     def spans(self, height: int) -> list[slice]:
         """The rows in runs of ``height``."""

@@ -79,6 +79,8 @@ class AVFKAMClassifier(ClassifierMixin, FederatedKernelEstimator):
         How sums are masked: one-time pads, or the paper's two trees (for reproduction).
     device : "auto", "cpu" or "cuda"
         As that of `FDSKLClassifier`.
+    workers : int, `Workers(...)` or None
+        As that of `FDSKLClassifier`.
     cache_size : bytes, a text like "2GB", or None
         How many bytes of phases a label party may keep; rows beyond are summed again in each pass.
     tol, max_iter : number, int

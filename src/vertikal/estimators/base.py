@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.workers.cluster import Workers, read_workers
 from vertikal.data.column_checks import check_bounds, column_bounds
 from vertikal.data.preparation import Preparation
 from vertikal.data.tables import Table
@@ -231,8 +232,9 @@ class FederatedEstimator(BaseEstimator):
     ) -> Outcome:
         """Train: the parties' secrets are derived from ``base``."""
         secrets = {name: derive_key(base, "party", name) for name in tables}
+        workers = read_workers(getattr(self, "workers", None))
         return self._simulate(
-            tables, label_parties, settings, labels, secrets, program, dispensable
+            tables, label_parties, settings, labels, secrets, program, dispensable, workers
         )
 
     def _run_joint(
@@ -259,6 +261,7 @@ class FederatedEstimator(BaseEstimator):
         secrets: Mapping[str, bytes],
         program: Callable[[Party], Any],
         dispensable: tuple[str, ...] = (),
+        workers: Workers | None = None,
     ) -> Outcome:
         with ProgressBars(self.verbose) as observer:
             federation = Federation(
@@ -272,6 +275,7 @@ class FederatedEstimator(BaseEstimator):
                 observer,
                 dispensable=dispensable,
                 device=read("device", getattr(self, "device", "cpu"), DeviceName),
+                workers=workers,
             )
             return simulate(federation, program)
 

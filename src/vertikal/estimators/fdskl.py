@@ -24,6 +24,7 @@ from vertikal.algorithms.kernel_machine.settings import (
 )
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.workers.cluster import Workers
 from vertikal.data.encoding import EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
@@ -55,6 +56,7 @@ class FederatedKernelEstimator(FederatedEstimator):
     disclosure: Literal["open", "values", "sealed"] | Values | Sealed = "open"
     cache_size: int | str | None = None
     device: DeviceName = "auto"
+    workers: int | Workers | None = None
     tol: float = 1e-3
     max_iter: int = 200
 
@@ -316,6 +318,9 @@ class FDSKLClassifier(FederatedClassifier, FederatedKernelEstimator):
     device : "auto", "cpu" or "cuda"
         "cuda" computes phases and products on the GPU (extra ``gpu``), with the same results to
         rounding; "auto" does where torch finds one and rows times directions are 2^26 or more.
+    workers : int, `Workers(...)` or None
+        Workers of each party, actors of Ray (extra ``ray``), over which ``fit`` spreads the party's
+        rows with their phases and products; None computes in threads of this process.
     tol, max_iter : number, int
         When the exact solver stops; sealed, ``max_iter`` is how many steps it takes.
     timeout : seconds
@@ -361,8 +366,8 @@ class FDSKLRegressor(FederatedRegressor, FederatedKernelEstimator):
     ----------
     parties, label_parties, kernel, bandwidth, n_components, alpha, solver, feature_map, disclosure
         As those of `FDSKLClassifier`.
-    scale, missing, masking, cache_size, device, tol, max_iter, timeout, random_state, verbose
-        As those of `FDSKLClassifier`.
+    scale, missing, masking, cache_size, device, workers, tol, max_iter, timeout, random_state
+        As those of `FDSKLClassifier`; so is verbose.
 
     Attributes
     ----------

@@ -11,6 +11,8 @@ from typing import Any
 from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.place import Place
 from vertikal.compute.threads import one_blas_thread
+from vertikal.compute.workers.cluster import Workers
+from vertikal.compute.workers.spread_place import place_of
 from vertikal.data.tables import Table
 from vertikal.estimators.reports.report import Report
 from vertikal.mesh import local_meshes
@@ -43,6 +45,8 @@ class Federation:
     """Parties without which the others may finish, as long as one of these is left."""
     device: DeviceName = "cpu"
     """The device that all parties share."""
+    workers: Workers | None = None
+    """Workers of each party; None for threads of this process alone."""
 
     def labels_of(self, name: str) -> Labels | None:
         """Return the labels that this party holds, if any."""
@@ -74,6 +78,10 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
     kept: dict[str, Any] = {}
 
     def work(mesh: Mesh) -> Any:
+        with place_of(federation.workers, mesh.me, federation.device) as place:
+            return at_party(mesh, place)
+
+    def at_party(mesh: Mesh, place: Place) -> Any:
         name = mesh.me
         parties[name] = Party(
             mesh,
@@ -87,8 +95,9 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
             masking=federation.masking,
             observer=federation.observer,
             save_shard=lambda shard: kept.update({name: shard}),
-            place=Place(federation.device),
+            place=place,
         )
+        parties[name].table = place.table(parties[name].table)
         return program(parties[name])
 
     began = time.perf_counter()

@@ -39,7 +39,7 @@ from vertikal.secure.keys.prg import derive_key, fresh_key
 from vertikal.secure.psi.equal_count import count_equal
 from vertikal.secure.psi.intersection import Intersection
 from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
-from vertikal.secure.sums.pads import group_name
+from vertikal.secure.sums.pads import PendingSum, group_name
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
 
@@ -123,6 +123,7 @@ class Party:
         self._counts: dict[str, int] = {}
         self._prepared = prepared
         self.clock = Clock(mesh.me, observer or Silent(), lambda: self._mesh.traffic.bytes_sent)
+        self.place.tell = lambda note: self.clock.advance(0, note)
         with self.clock.stage("agreement"), self._mesh.under(AGREEMENT):
             # Always fresh, whatever `secret`: no pad of one run can come again in another.
             self._keys = agree(
@@ -190,7 +191,8 @@ class Party:
             return
         before = self.table, self.encoding
         with self.clock.stage("encode"):
-            self.table, self.encoding = encoding.apply(self.table), encoding
+            self.table = self.place.table(encoding.apply(self.table))
+            self.encoding = encoding
         try:
             yield
         finally:
@@ -227,6 +229,20 @@ class Party:
         if len(group) == 1:
             return values
         return self._sums.sum(values, to, disclosure, group)
+
+    def begin_sum(self, disclosure: Disclosure) -> PendingSum | None:
+        """Take the pads of the next sum of this kind, so that elements are masked where they arise.
+
+        All parties begin these sums in the same order. None if sums have no pads, or if this party
+        is alone: they then go through `secure_sum` or `phase_sum`.
+        """
+        return self._sums.begin(disclosure, self.parties) if len(self.parties) > 1 else None
+
+    def finish_sum(
+        self, pending: PendingSum, masked: Array, to: str, disclosure: Disclosure
+    ) -> Array | None:
+        """Sum everybody's elements, as `secure_sum` does; this party's carry their pads already."""
+        return self._sums.finish(pending, masked, to, disclosure, self.parties)
 
     def phase_sum(
         self, phases: Array, offsets: Array, to: str, disclosure: Disclosure

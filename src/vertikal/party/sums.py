@@ -15,7 +15,7 @@ from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import fresh_key
 from vertikal.secure.sums.fdskl_algorithm3 import TwoTreesSum, kept_offset
 from vertikal.secure.sums.open_sum import OpenSum
-from vertikal.secure.sums.pads import PaddedSum
+from vertikal.secure.sums.pads import PaddedSum, PendingSum
 
 Array: TypeAlias = npt.NDArray[Any]
 SecureSum: TypeAlias = PaddedSum | TwoTreesSum | OpenSum
@@ -59,6 +59,25 @@ class SecureSums:
             if isinstance(summation, TwoTreesSum):
                 return summation.phase_sum(phases, offsets, to, kept_offset(parties, to))
             return summation.sum(phases, to)
+
+    def begin(self, disclosure: Disclosure, group: tuple[str, ...]) -> PendingSum | None:
+        """Take the pads of the next sum, before its elements are there; None without pads."""
+        summation = self._of(group, disclosure.name)
+        return summation.begin() if isinstance(summation, PaddedSum) else None
+
+    def finish(
+        self,
+        pending: PendingSum,
+        masked: Array,
+        to: str,
+        disclosure: Disclosure,
+        group: tuple[str, ...],
+    ) -> Array | None:
+        """Sum everybody's elements at ``to``, of which this party's are masked already."""
+        summation = self._of(group, disclosure.name)
+        assert isinstance(summation, PaddedSum)
+        with self._mesh.under(self._as_sent(disclosure)):
+            return summation.finish(pending, masked, to)
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
         """Book a sum as open if it has no masks: its receiver sees every summand."""

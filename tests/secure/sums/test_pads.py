@@ -13,7 +13,7 @@ from vertikal.errors import InputError, PadReused, SecrecyError
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.sums.pads import OneTimePad, PaddedSum, PadSequence, summable
+from vertikal.secure.sums.pads import OneTimePad, PaddedSum, PadSequence, SumPads, summable
 
 KEY = bytes(range(32))
 
@@ -169,7 +169,7 @@ def test_the_worked_example_of_the_docstring(monkeypatch):
     def fixed(context, out):
         out[:] = bytes([pads[context]]) * len(out)
 
-    monkeypatch.setattr("vertikal.secure.sums.pads.keystream", lambda key, number: key)
+    monkeypatch.setattr("vertikal.secure.sums.pads.keystream", lambda key, number, skip: key)
     monkeypatch.setattr("vertikal.secure.sums.pads.expand_into", fixed)
     holds = {"a": 5, "b": 6, "c": 7}
     tape = Tape()
@@ -210,3 +210,43 @@ def test_a_sum_among_four_parties_sends_three_messages_of_its_own_size(shape):
     assert run(ends, program).unwrap()["b"].tolist() == [4] * 100
     assert [frame.payload_size for frame in tape] == [100] * 3
     assert len({frame.header.tag for frame in tape}) == 1
+
+
+@pytest.mark.parametrize("skip", [0, 16, 5, 1000, (1 << 18) + 3])
+def test_pads_of_a_part_are_the_tail_of_the_whole(skip):
+    """A worker that computes some rows of a block has their part of the block's pads."""
+    pads = SumPads(((KEY, 3, 1), (bytes(32), 0, -1)))
+    whole = np.zeros((1 << 18) + 2000, np.uint8)
+    pads(whole)
+    tail = np.zeros(len(whole) - skip, np.uint8)
+    pads.after(skip // 2).after(skip - skip // 2)(tail)
+    np.testing.assert_array_equal(tail, whole[skip:])
+
+
+def test_pads_taken_ahead_are_those_of_sums_in_turn():
+    (ahead, in_turn) = (
+        PaddedSum(local_meshes(("a", "b", "c"))["a"], fresh_keys(), tuple("abc"), "x")
+        for _ in range(2)
+    )
+    found = []
+    for pending in [ahead.begin() for _ in range(3)]:
+        values = np.zeros(40, np.uint8)
+        pending.mask(values)
+        found.append(values)
+    for masked in found:
+        expected = np.zeros(40, np.uint8)
+        in_turn.begin().mask(expected)
+        np.testing.assert_array_equal(masked, expected)
+    assert len({values.tobytes() for values in found}) == 3
+
+
+def test_a_sum_that_was_sent_is_not_sent_again():
+    summation = PaddedSum(local_meshes(("a", "b"))["a"], fresh_keys(), ("a", "b"), "x")
+    pending = summation.begin()
+    assert summation.finish(pending, np.zeros(4, np.uint8), "b") is None
+    with pytest.raises(PadReused, match="hide one message only"):
+        summation.finish(pending, np.ones(4, np.uint8), "b")
+
+
+def test_pads_show_no_key_where_they_are_printed():
+    assert repr(KEY)[2:-1] not in repr(SumPads(((KEY, 0, 1),)))

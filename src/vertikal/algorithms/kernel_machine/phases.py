@@ -7,9 +7,10 @@ each pass; the feature parties serve such requests until they are told that trai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from vertikal.algorithms.kernel_machine.directions import DrawnDirections, draw_directions
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, Landmarks
 from vertikal.algorithms.kernel_machine.shard import Shard
+from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.errors import InputError, MeshError
 from vertikal.kernels.feature_map import FeatureMap
@@ -26,8 +28,10 @@ from vertikal.kernels.spectral import kernel_named
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
+from vertikal.secure.sums.pads import PendingSum
 
 Array = npt.NDArray[Any]
+Begun = TypeVar("Begun")
 
 BLOCK_BYTES = 4 << 20
 
@@ -88,6 +92,28 @@ class DirectionBlock:
     offsets: Array | None  # (width,) ring elements; landmarks have none
 
 
+@dataclass(frozen=True)
+class BegunPart:
+    """Phases of some rows for one label party, which are being computed and masked."""
+
+    label_party: str
+    block: DirectionBlock
+    pending: PendingSum | None
+    local: Callable[[], Array]
+
+
+def begun_ahead(
+    spans: Iterable[slice], begin: Callable[[slice], Begun], count: int
+) -> Iterator[tuple[slice, Begun]]:
+    """Yield each span with what ``begin`` returned for it, when ``count`` of them have begun."""
+    waiting: deque[tuple[slice, Begun]] = deque()
+    for span in spans:
+        waiting.append((span, begin(span)))
+        if len(waiting) >= count:
+            yield waiting.popleft()
+    yield from waiting
+
+
 class PhasePass:
     """Part of this party in all sums of phases of one model."""
 
@@ -114,40 +140,59 @@ class PhasePass:
         return self._blocks[self.party.name].feature_map
 
     def stream(
-        self, rows: Array, into: Array | None = None
+        self, rows: Array, room: Callable[[slice], Array | None] = lambda where: None
     ) -> Iterator[tuple[slice, Array | None]]:
         """Sum the phases of these rows; yield (positions, phases of own directions) by blocks.
 
         At a feature party, which only contributes, the phases are None. A label party's sums are
-        written to ``into`` (rows, own directions), if it is given.
+        written to what ``room`` hands out for these positions, if it does.
         """
-        for start in range(0, len(rows), self.height):
-            where = slice(start, min(start + self.height, len(rows)))
-            wanted = rows[where]
-            run = slice(int(wanted[0]), int(wanted[-1]) + 1)
-            # A run of neighbouring rows is read as a slice: no copy of the table.
-            contiguous = len(wanted) == run.stop - run.start and bool((np.diff(wanted) == 1).all())
-            columns = self.party.table.block(run if contiguous else wanted)
+        party = self.party
+        spans = [
+            slice(start, min(start + self.height, len(rows)))
+            for start in range(0, len(rows), self.height)
+        ]
+
+        def begin(where: slice) -> list[BegunPart]:
+            return [
+                self._begin(label_party, block, rows[where], room(where))
+                for label_party, block in self._blocks.items()
+            ]
+
+        for where, parts in begun_ahead(spans, begin, party.place.ahead(party.table, self.height)):
             mine = None
-            for label_party, block in self._blocks.items():
-                own = label_party == self.party.name
-                place = into[where] if own and into is not None else None
-                with self.party.naming("columns"):
-                    phases = self.party.place.local(
-                        block.feature_map, columns, self.party.table.rows, place
-                    )
-                if block.offsets is None:
-                    total = self.party.secure_sum(phases, label_party, self._disclosure)
-                else:
-                    total = self.party.phase_sum(
-                        phases, block.offsets, label_party, self._disclosure
-                    )
-                if own:
+            for part in parts:
+                total = self._sum(part)
+                if part.label_party == party.name:
                     mine = total
-                    if place is not None and total is not place:
-                        place[:] = total
-            self.party.clock.advance(where.stop - where.start)
+            party.clock.advance(where.stop - where.start)
             yield where, mine
+
+    def _begin(
+        self, label_party: str, block: DirectionBlock, rows: Array, room: Array | None
+    ) -> BegunPart:
+        """Begin to compute this party's phases for one label party, and to mask them."""
+        party = self.party
+        pending = party.begin_sum(self._disclosure)
+        local = party.place.begin_local(
+            block.feature_map,
+            party.table,
+            rows,
+            None if pending is None else pending.mask,
+            room if label_party == party.name else None,
+        )
+        return BegunPart(label_party, block, pending, local)
+
+    def _sum(self, part: BegunPart) -> Array | None:
+        """Sum the phases for one label party."""
+        party, offsets, to = self.party, part.block.offsets, part.label_party
+        with party.naming("columns"):
+            phases = part.local()
+        if part.pending is not None:
+            return party.finish_sum(part.pending, phases, to, self._disclosure)
+        if offsets is None:
+            return party.secure_sum(phases, to, self._disclosure)
+        return party.phase_sum(phases, offsets, to, self._disclosure)
 
     def gather(self, rows: int, kept: int) -> OpenOperator | None:
         """Take part in the one pass over the training rows; return Φ at a label party.
@@ -155,28 +200,30 @@ class PhasePass:
         The phases of the first ``kept`` rows are cached, the others asked for again in each pass.
         """
         party = self.party
-        cache: Array | None = None
-        place: Array | None = None
+        store: ElementStore | None = None
         if party.has_labels:
-            dtype = self.own.kept_dtype or self.own.ring.dtype
-            cache = np.empty((kept, self.own.elements), dtype)
-            # Sums are written where they are kept, unless they are kept in another form.
-            place = cache if self.own.kept_dtype is None else None
-        begin = min(kept, self._resumed(cache))
-        rest = None if place is None else place[begin:]
-        for where, phases in self.stream(np.arange(begin, kept), rest):
-            there = slice(begin + where.start, begin + where.stop)
-            if cache is not None and phases is not None and place is None:
-                cache[there] = self.own.keep(phases)
-            if cache is not None and party.checkpoints is not None:
-                party.checkpoints.save_block("phases", there.start // self.height, cache[there])
-        if cache is None:
+            store = party.place.store(self.own, kept, rows)
+        begin = min(kept, self._resumed(store))
+
+        def there(where: slice) -> slice:
+            return slice(begin + where.start, begin + where.stop)
+
+        def room(where: slice) -> Array | None:
+            return None if store is None else store.room(there(where))
+
+        for where, phases in self.stream(np.arange(begin, kept), room):
+            if store is not None and phases is not None:
+                sums = store.add(there(where), phases)
+                if party.checkpoints is not None:
+                    number = there(where).start // self.height
+                    party.checkpoints.save_block("phases", number, sums)
+        if store is None:
             return None
         fetch = self._request if kept < rows else None
-        return party.place.operator(self.own, rows, cache, fetch)
+        return party.place.operator_of(self.own, rows, store, fetch)
 
-    def _resumed(self, cache: Array | None) -> int:
-        """Fill ``cache`` with phases of an earlier run; return how many rows every label party has.
+    def _resumed(self, store: ElementStore | None) -> int:
+        """Fill ``store`` with phases of an earlier run; return how many rows every label party has.
 
         The same seeds give the same phases, so these rows need not be summed again.
         """
@@ -198,12 +245,14 @@ class PhasePass:
                 )
             kept.append(int(told[0]))
         blocks = min(kept)
-        if cache is None:
+        if store is None:
             return blocks * self.height
-        begin = min(blocks * self.height, len(cache))
+        begin = min(blocks * self.height, store.rows)
         for number in range(blocks):
             where = slice(number * self.height, min((number + 1) * self.height, begin))
-            party.checkpoints.restore_block("phases", number, cache[where])
+            sums = store.restore(where)
+            party.checkpoints.restore_block("phases", number, sums)
+            store.restored(where, sums)
         party.clock.advance(begin)
         return begin
 

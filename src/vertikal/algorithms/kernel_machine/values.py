@@ -9,7 +9,7 @@ the pass over the rows that sets it up, and what the ledger says of each message
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeAlias
 
@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from vertikal.algorithms.kernel_machine.answer_cache import AnswerCache
 from vertikal.algorithms.kernel_machine.directions import draw_directions
-from vertikal.algorithms.kernel_machine.phases import direction_block
+from vertikal.algorithms.kernel_machine.phases import begun_ahead, direction_block
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.errors import MeshError, PassesUsedUp
+from vertikal.kernels.feature_map import FeatureMap
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
@@ -167,6 +168,20 @@ def message_blocks(span: slice, width: int) -> Iterator[slice]:
         yield slice(start, min(start + height, span.stop))
 
 
+def local_phases(
+    party: Party, maps: Sequence[FeatureMap], span: slice, width: int
+) -> Iterator[tuple[slice, list[Callable[[], Array]]]]:
+    """Yield each block of rows with what waits for this party's phases of it, by these maps."""
+
+    def begin(block: slice) -> list[Callable[[], Array]]:
+        rows = np.arange(block.start, block.stop)
+        return [party.place.begin_local(one, party.table, rows) for one in maps]
+
+    blocks = list(message_blocks(span, width))
+    height = blocks[0].stop - blocks[0].start if blocks else 1
+    return begun_ahead(blocks, begin, party.place.ahead(party.table, height))
+
+
 class HiddenOperator(FeatureOperator):
     """Φ of one label party's block, whose entries nobody holds.
 
@@ -270,13 +285,12 @@ class HiddenPass:
             label_party: self._begin(label_party, span.stop - span.start)
             for label_party in self._maps
         }
-        for block in message_blocks(span, max(self._settings.widths().values())):
-            columns = party.table.block(block)
-            for label_party, hidden in self._hidden.items():
+        widest = max(self._settings.widths().values())
+        for block, phases in local_phases(party, list(self._maps.values()), span, widest):
+            for hidden, own in zip(self._hidden.values(), phases, strict=True):
                 with party.naming("phases"):
-                    own = self._maps[label_party]
-                    phases = party.place.local(own, columns, party.table.rows)
-                hidden.add(phases)
+                    elements = own()
+                hidden.add(elements)
             party.clock.advance(block.stop - block.start)
 
     def _begin(self, label_party: str, rows: int) -> Hidden:

@@ -72,6 +72,11 @@ EXPLAINED = {
     "log.most_bytes": "bytes of that file before the next one is begun",
     "log.keep": "older files that are kept",
     "compute.device": "the device that this party computes on",
+    "compute.workers": "actors of Ray that this party's rows are spread over",
+    "compute.address": "the address of the Ray cluster",
+    "compute.cpus": "cores that each worker declares",
+    "compute.gpus": "GPUs that each worker declares",
+    "compute.memory": "bytes of memory that each worker declares",
 }
 """Meaning of each setting, by its section and name."""
 _SECTIONS = ("policy", "http", "monitor", "console", "log", "compute")

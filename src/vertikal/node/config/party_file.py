@@ -32,6 +32,7 @@ import msgspec
 from vertikal.algorithms.algorithm import LEVELS
 from vertikal.algorithms.catalogue import ALGORITHMS
 from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.workers.cluster import Workers
 from vertikal.data.file_formats import USUAL, CsvDialect
 from vertikal.data.row_filter.grammar import parse_filter
 from vertikal.errors import InputError
@@ -191,6 +192,24 @@ class Compute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     device: str = "auto"
     """One of `DEVICES`."""
+    workers: int = 0
+    """Actors of Ray that this party's rows are spread over; 0: none, it computes here."""
+    address: str | None = None
+    """Address of the Ray cluster, or "auto"; None starts one on this machine."""
+    cpus: float | None = None
+    """Cores that each worker declares, and threads that it uses."""
+    gpus: float = 0
+    """GPUs that each worker declares, and computes on."""
+    memory: int | None = None
+    """Bytes of memory that each worker declares."""
+
+    def spread(self) -> Workers | None:
+        """Return the workers of this party, if it has any."""
+        if not self.workers:
+            return None
+        given = msgspec.structs.asdict(self)
+        named = {name: given[name] for name in ("address", "cpus", "gpus", "memory")}
+        return Workers(count=self.workers, **named)
 
 
 class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -304,6 +323,10 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         if self.console is not None:
             _check_console(self.console)
         _one_of("compute.device", self.compute.device, DEVICES)
+        try:
+            self.compute.spread()
+        except InputError as error:
+            raise InputError(f"party file: compute.workers: {error}") from None
         _one_of("log.output", self.log.output, OUTPUTS)
         if self.log.most_bytes < LEAST_LOG or not 1 <= self.log.keep <= MOST_LOGS:
             raise InputError(

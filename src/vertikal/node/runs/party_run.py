@@ -28,7 +28,6 @@ import numpy.typing as npt
 from vertikal.algorithms.algorithm import Fit
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
-from vertikal.compute.place import Place
 from vertikal.compute.threads import one_blas_thread
 from vertikal.data.drift.profile import Profile, learn_profile
 from vertikal.data.ids import Ids, normalise
@@ -168,7 +167,10 @@ def run_party(run: PartyRun) -> Any:
     try:
         try:
             with one_blas_thread():
-                shard = _take_part(run)
+                try:
+                    shard = _take_part(run)
+                finally:
+                    place.end_workers()
         except BaseException:
             # A full disk is met here again, and must not hide where it was met first.
             with suppress(DiskFull):
@@ -392,6 +394,7 @@ def prepare(place: Workplace, rows: RunRows | None = None) -> Columns:
         rows=trained,
         missing=used.missing,
         categories=used.categories,
+        apply=place.read_rows,
     )
     for remark in preparation.remarks:
         place.note("prepared", remark)
@@ -705,7 +708,7 @@ def _party(
         # Other steps are no work to go on with: what they open is counted where they begin.
         checkpoints=checkpoints,
         prepared=run.prepared if step == "train" else None,
-        place=Place(place.device),
+        place=place.compute_place(),
     )
     run.steps.append(party)
     return party

@@ -13,6 +13,7 @@ from vertikal.errors import (
     MeshError,
     PeerStopped,
     WireError,
+    WorkerLost,
 )
 from vertikal.node.approval.job_records import JobRecord
 from vertikal.node.links.protocols import protocol_name
@@ -135,7 +136,7 @@ class _Watched(ProgressReporter):
 
 def is_passing(error: BaseException) -> bool:
     """Tell if the same job may well succeed when it is taken up again."""
-    if isinstance(error, DiskFull):
+    if isinstance(error, DiskFull | WorkerLost):
         return True
     lasting = (AgreementError, IdentityError, WireError)
     return isinstance(error, MeshError) and not isinstance(error, lasting)

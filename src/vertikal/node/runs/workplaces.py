@@ -21,6 +21,12 @@ from typing import Any, cast
 import numpy.typing as npt
 
 from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.place import Place
+from vertikal.compute.workers.cluster import Workers
+from vertikal.compute.workers.sharded_table import ShardedTable
+from vertikal.compute.workers.spread_place import SpreadPlace
+from vertikal.compute.workers.worker_group import WorkerGroup
+from vertikal.data.preparation import Preparation, Prepared
 from vertikal.data.sources import Source, open_source
 from vertikal.errors import InputError, PartyUnknown
 from vertikal.files import write_whole
@@ -76,6 +82,8 @@ class Workplace:
     """File that jobs with differential privacy are charged to."""
     device: DeviceName = "auto"
     """Device that this party multiplies on."""
+    workers: Workers | None = None
+    """Workers that this party's rows are spread over; None: it computes in this process."""
     test: Source | None = None
     """Table of other people, whose values are predicted after training."""
 
@@ -100,6 +108,30 @@ class Workplace:
     def models(self) -> ModelStore | None:
         """The store for this party's shard; None if nothing is to be kept."""
         raise NotImplementedError
+
+    @cached_property
+    def group(self) -> WorkerGroup | None:
+        """The workers of this run, which start when they are first used."""
+        if self.workers is None:
+            return None
+        return WorkerGroup(
+            self.workers, self.me, self.device, log=lambda words: self.note("workers", words)
+        )
+
+    def compute_place(self) -> Place:
+        """Return the place of this party's products, for one step of the run."""
+        return Place(self.device) if self.group is None else SpreadPlace(self.group, self.device)
+
+    def read_rows(self, preparation: Preparation, source: Source, rows: Array | None) -> Prepared:
+        """Read and prepare rows of training, at the workers if there are any."""
+        if self.group is None or rows is None:
+            return preparation.apply(source, rows)
+        return ShardedTable.read(self.group, preparation, source, rows)
+
+    def end_workers(self) -> None:
+        """End the workers of this run, if they were started."""
+        if self.group is not None:
+            self.group.close()
 
     @cached_property
     def secret(self) -> bytes:
@@ -154,6 +186,7 @@ class ServiceWorkplace(Workplace):
         self.least_difference = home.policy.least_difference
         self.finished = record.done
         self.device = cast(DeviceName, home.file.compute.device)
+        self.workers = home.file.compute.spread()
         self._home = home
 
     @cached_property

@@ -42,14 +42,18 @@ def encode_texts(*texts: str) -> bytes:
     return b"".join(len(text).to_bytes(4, "big") + text for text in encoded)
 
 
-def keystream(key: bytes, number: int) -> CipherContext:
-    """Open stream ``number`` under ``key``."""
+def keystream(key: bytes, number: int, skip: int = 0) -> CipherContext:
+    """Open stream ``number`` under ``key``, after its first ``skip`` bytes."""
     if len(key) != KEY_BYTES:
         raise InputError.of("key", f"{KEY_BYTES} bytes", f"{len(key)} bytes")
     if not 0 <= number < 1 << 64:
         raise InputError.of("number", "a stream number below 2^64", number)
-    counter = number.to_bytes(8, "big") + bytes(8)
-    return Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+    blocks, rest = divmod(skip, 16)
+    counter = number.to_bytes(8, "big") + blocks.to_bytes(8, "big")
+    stream = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+    if rest:
+        stream.update(bytes(rest))
+    return stream
 
 
 def expand_into(context: CipherContext, out: memoryview) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,8 +35,8 @@ Array = npt.NDArray[Any]
 class OneTimePad:
     """One pad of one pair, for one sum. It can be applied once; afterwards it is spent."""
 
-    def __init__(self, key: bytes, number: int, sign: int) -> None:
-        self._context = keystream(key, number)
+    def __init__(self, key: bytes, number: int, sign: int, skip: int = 0) -> None:
+        self._context = keystream(key, number, skip)
         self._subtract = sign < 0
         self._spent = False
 
@@ -77,6 +78,36 @@ def apply_all(pads: Sequence[OneTimePad], values: Array, source: Array | None = 
             origin = part
 
 
+@dataclass(frozen=True, repr=False)
+class SumPads:
+    """The pads of one sum, one for each other party, for whatever process computes its elements.
+
+    A party with workers sends them there. Each worker masks the elements that it computed; where
+    one dies, its rows are computed and masked again, and the same rows under the same pads are the
+    same bytes. What is sent to another party is sent by the one process that took the pads, once:
+    `PaddedSum.finish` refuses a second time.
+    """
+
+    pads: tuple[tuple[bytes, int, int], ...]  # key, number, sign
+    skip: int = 0  # bytes of each pad that belong to elements before these
+
+    def __call__(self, values: Array) -> None:
+        apply_all([OneTimePad(*one, self.skip) for one in self.pads], values)
+
+    def after(self, size: int) -> SumPads:
+        """Return the pads of the elements that follow the first ``size`` bytes."""
+        return SumPads(self.pads, self.skip + size)
+
+
+@dataclass
+class PendingSum:
+    """A sum that has begun: its pads are taken, and its elements not yet sent."""
+
+    mask: SumPads
+    number: int
+    sent: bool = False
+
+
 class PadSequence:
     """All pads of one pair for one purpose, each handed out once.
 
@@ -93,10 +124,14 @@ class PadSequence:
 
     def take(self) -> OneTimePad:
         """The next pad."""
+        return OneTimePad(*self.hand_out())
+
+    def hand_out(self) -> tuple[bytes, int, int]:
+        """Key, number and sign of the next pad, for another process of this party."""
         with self._lock:
             number = self._next
             self._next += 1
-        return OneTimePad(self._key, number, self._sign)
+        return self._key, number, self._sign
 
     def _refuse(self, *_: object) -> NoReturn:
         raise PadReused("a sequence of pads cannot be copied: a copy would hand out its pads again")
@@ -141,8 +176,22 @@ class PaddedSum:
         ``values`` is overwritten. Its dtype is the ring.
         """
         values = summable(values, to, self._group)
-        apply_all([sequence.take() for sequence in self._pads.values()], values)
-        tag = f"sum/{self._purpose}/{group_name(self._group)}/{self._rounds}"
+        pending = self.begin()
+        pending.mask(values)
+        return self.finish(pending, values, to)
+
+    def begin(self) -> PendingSum:
+        """Take the pads of the next sum; several may have begun, and end in any order."""
+        pads = tuple(sequence.hand_out() for sequence in self._pads.values())
         self._rounds += 1
+        return PendingSum(SumPads(pads), self._rounds - 1)
+
+    def finish(self, pending: PendingSum, masked: Array, to: str) -> Array | None:
+        """Sum everybody's elements, which are masked already, at party ``to``."""
+        if pending.sent:
+            raise PadReused("this sum has been sent already; its pads hide one message only")
+        pending.sent = True
+        values = summable(masked, to, self._group)
+        tag = f"sum/{self._purpose}/{group_name(self._group)}/{pending.number}"
         order = (to, *(name for name in self._group if name != to))
         return reduce(self._mesh, values, self._shape(order), tag)

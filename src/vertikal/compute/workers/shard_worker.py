@@ -1,0 +1,241 @@
+"""One worker: its rows of a party's table, of phases and of ring matrices, and products with them.
+
+It knows nothing of Ray, of other workers or of other parties. What it holds has a name that the
+party's own process gave. A worker that dies is replaced by one that is told the same things in the
+same order (`worker_group`), so each method that changes something here is exact when repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.place import Mask, Place, as_slice
+from vertikal.compute.threads import one_blas_thread
+from vertikal.data.preparation import Preparation
+from vertikal.data.sources import Source
+from vertikal.data.tables import Block, Table
+from vertikal.losses.pointwise import Loss
+from vertikal.ring.ring_matrix import RingMatrix
+from vertikal.solvers.feature_operator import ALL
+from vertikal.solvers.objective import column_products
+from vertikal.version import __version__
+
+Array: TypeAlias = npt.NDArray[Any]
+Terms: TypeAlias = Sequence[tuple[str, Array | None]]
+"""Numbers of all rows as a sum of kept ones, each by its name and times a factor (outputs,)."""
+
+
+class ShardWorker:
+    """The rows of one worker."""
+
+    def __init__(self, device: DeviceName, threads: int) -> None:
+        self._place = Place(device)
+        self._threads = threads
+        self._held: dict[str, Any] = {}
+        self._counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+        self._blas = ExitStack()
+        # The last bits of a product depend on it, as in the party's own process.
+        self._blas.enter_context(one_blas_thread())
+
+    def hello(self) -> dict[str, Any]:
+        """Tell where this worker runs, and by which version."""
+        return {"version": __version__, "host": socket.gethostname(), "process": os.getpid()}
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Let go of these things."""
+        for name in names:
+            self._held.pop(name, None)
+
+    # Columns and what is computed of them.
+
+    def take_table(self, name: str, party: str, columns: tuple[str, ...], *stripes: Block) -> None:
+        """Take this worker's rows of a table."""
+        if stripes and sparse.issparse(stripes[0]):
+            values = sparse.vstack(stripes, format="csr")
+        else:
+            # Copied: what Ray hands out lies in its store, which is to be free for others.
+            values = np.concatenate([np.empty((0, len(columns)), _kind(stripes)), *stripes])
+        self._held[name] = Table(party, columns, values)
+
+    def read_table(self, name: str, source: Source, preparation: Preparation, rows: Array) -> None:
+        """Read and prepare this worker's rows of a source."""
+        prepared = preparation.apply(source, rows)
+        self._held[name] = prepared.table
+        self._counts[name] = prepared.filled, prepared.unseen
+
+    def counts(self, name: str) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many cells were filled in, and not known, while a table was read."""
+        return self._counts[name]
+
+    def block(self, name: str, rows: Array, columns: slice = ALL) -> Block:
+        """Return some cells as they are kept."""
+        return self._held[name].raw(as_slice(rows))[:, columns]
+
+    def survey(self, name: str, rows: Array, work: Callable[[Block], Any]) -> Any:
+        """Do some work on these rows of a table, such as a sum."""
+        return work(self._held[name].block(as_slice(rows)))
+
+    def keep(self, name: str, thing: Any) -> None:
+        """Keep a feature map, or numbers of this worker's rows."""
+        self._held[name] = thing
+
+    def local(
+        self, feature_map: str, table: str, rows: Array, every: int, mask: Mask | None
+    ) -> Array:
+        """Compute this party's ring elements of some rows, and mask them if they are to be sent."""
+        block = self._held[table].block(as_slice(rows))
+        elements = self._place.local(self._held[feature_map], block, every)
+        if mask is not None:
+            mask(elements)
+        return elements
+
+    # Summed ring elements, and products with their features.
+
+    def begin_elements(self, name: str, shape: tuple[int, int], dtype: str) -> None:
+        """Make room for summed ring elements."""
+        self._held[name] = np.empty(shape, dtype)
+
+    def add_elements(self, name: str, start: int, elements: Array) -> None:
+        """Keep the elements of some rows."""
+        self._held[name][start : start + len(elements)] = elements
+
+    def elements(self, name: str) -> Array:
+        """Return all elements of this worker."""
+        return np.asarray(self._held[name])
+
+    def begin_operator(self, name: str, feature_map: str, elements: str, precise: bool) -> None:
+        """Make Φ of the elements; ``precise`` is decided by the rows of all workers."""
+        given, held = self._held[feature_map], self._held[elements]
+        operator = self._place.operator(given, len(held), held)
+        if type(operator) is OpenOperator:
+            operator = OpenOperator(given, len(held), held, threads=self._threads, precise=precise)
+        self._held[name] = operator
+
+    def forward(self, name: str, coefficients: Array, rows: Array | None, columns: slice) -> Array:
+        return np.asarray(self._held[name].forward(coefficients, rows, columns))
+
+    def adjoint(self, name: str, residuals: Array, rows: Array | None, columns: slice) -> Array:
+        return np.asarray(self._held[name].adjoint(residuals, rows, columns))
+
+    def gram(self, name: str, rows: Array, weights: Array, columns: slice) -> Array:
+        return np.asarray(self._held[name].gram(rows, weights, columns))
+
+    # Numbers of all rows that stay here while a solver works.
+
+    def in_session(self, name: str, method: str, *arguments: Any) -> None:
+        """Change what is held for a solver."""
+        if name not in self._held:
+            self._held[name] = SolverRows()
+        getattr(self._held[name], method)(*arguments)
+
+    def of_session(self, name: str, method: str, *arguments: Any) -> Any:
+        """Compute something of what is held for a solver."""
+        return getattr(self._held[name], method)(*arguments)
+
+    def forward_rows(self, name: str, operator: str, rows: str, coefficients: Array) -> None:
+        """Keep Φ @ coefficients for a solver."""
+        self.in_session(name, "take_rows", rows, self._held[operator].forward(coefficients))
+
+    def slopes(self, operator: str, session: str, terms: Terms) -> tuple[Array, Array]:
+        """Return this worker's part of the gradient Φᵀ·∂R/∂f, and of R(f)."""
+        held: SolverRows = self._held[session]
+        f = held.rows(terms)
+        gradient = self._held[operator].adjoint(held.residuals_at(f))
+        return np.asarray(gradient), held.value_at(f)
+
+    # Matrices of ring elements.
+
+    def begin_matrix(self, name: str, shape: tuple[int, int], dtype: str) -> None:
+        """Make an empty matrix of ring elements."""
+        self._held[name] = self._place.matrices(shape, dtype)
+
+    def add_to_matrix(self, name: str, block: Array) -> None:
+        """Add the next rows of a matrix."""
+        with self._held[name].add(len(block)) as here:
+            here[:] = block
+
+    def product(
+        self, name: str, kind: str, vectors: Array, rows: Array | None, columns: slice
+    ) -> Array:
+        """Multiply a matrix, or some of its rows and columns, by vectors."""
+        matrix: RingMatrix = self._held[name]
+        if rows is None and columns == ALL:
+            return matrix.product(kind, vectors)
+        chosen = ALL if rows is None else rows
+        return matrix.product(kind, vectors, lambda whole: whole[chosen, columns])
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return the bytes of all arrays that are held here, by name."""
+        return {name: one.nbytes for name, one in self._held.items() if hasattr(one, "nbytes")}
+
+
+class SolverRows:
+    """Numbers of one worker's rows, (rows, outputs) each, that one run of a solver works with."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Array] = {}
+
+    def begin_objective(self, loss: Loss, targets: Array, shares: Array, constant: Array) -> None:
+        """Take the targets and shares of the rows, and what f begins with."""
+        self._loss, self._constant = loss, constant
+        self._targets, self._shares = np.array(targets), np.array(shares)[:, None]
+
+    def start_rows(self, name: str) -> None:
+        """Let f begin with the constant."""
+        self._rows[name] = np.broadcast_to(self._constant, self._targets.shape).copy()
+
+    def take_rows(self, name: str, values: Array) -> None:
+        """Take numbers from elsewhere."""
+        self._rows[name] = np.array(values, np.float64)
+
+    def drop_rows(self, names: Sequence[str]) -> None:
+        """Let go of these numbers."""
+        for name in names:
+            del self._rows[name]
+
+    def add_rows(self, name: str, terms: Terms) -> None:
+        """Add a sum of other numbers to those of this name."""
+        self._rows[name] += self.rows(terms)
+
+    def rows(self, terms: Terms) -> Array:
+        """Return a sum of numbers that are held."""
+        total = None
+        for name, factor in terms:
+            part = self._rows[name] if factor is None else factor * self._rows[name]
+            total = part if total is None else total + part
+        return np.asarray(total)
+
+    def residuals(self, terms: Terms) -> Array:
+        """Return ∂R/∂f."""
+        return self.residuals_at(self.rows(terms))
+
+    def residuals_at(self, f: Array) -> Array:
+        return np.asarray(self._shares * self._loss.derivative(f, self._targets))
+
+    def value(self, terms: Terms) -> Array:
+        """Return the part of these rows in R(f), (outputs,)."""
+        return self.value_at(self.rows(terms))
+
+    def value_at(self, f: Array) -> Array:
+        return np.asarray(self._shares[:, 0] @ self._loss.value(f, self._targets))
+
+    def along(self, terms: Terms, direction: Terms) -> tuple[Array, Array]:
+        """Return the part of these rows in the first and second derivative along a direction."""
+        f, d = self.rows(terms), self.rows(direction)
+        bend = self._shares * self._loss.curvature(f, self._targets)
+        first = column_products(self.residuals_at(f), d)
+        return first, column_products(bend, np.square(d))
+
+
+def _kind(stripes: Sequence[Array]) -> npt.DTypeLike:
+    return stripes[0].dtype if stripes else np.float64

@@ -1,0 +1,126 @@
+"""Workers and nodes that are lost, stores that are full: a fit goes on, and gives the same model.
+
+The clusters of these tests are their own, in a process of its own: a process has one connection.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.compute.workers.killing import kill
+from vertikal.compute.workers.cluster import Workers
+from vertikal.compute.workers.sharded_table import ShardedTable
+from vertikal.compute.workers.worker_group import WorkerGroup
+from vertikal.data.tables import Table
+from vertikal.errors import InputError, WorkerLost
+
+FIT = """
+import json, os, sys, threading, warnings
+import numpy as np
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+from ray.cluster_utils import Cluster
+from vertikal import FDSKLClassifier, Workers
+
+warnings.simplefilter("ignore")
+kind = sys.argv[1]
+generator = np.random.default_rng(0)
+X = generator.normal(size=(60_000, 6))
+y = X[:, 0] * X[:, 4] > 0
+shared = dict(n_components=128, random_state=0, scale="standard", max_iter=12)
+before = FDSKLClassifier(**shared).fit(X, y)
+cluster = None
+if kind == "store":
+    ray.init(num_cpus=4, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+    workers = Workers(count=2)
+    # Most of the store is taken: phases and tables go to the disk.
+    taken = [ray.put(np.ones(9 << 20, np.uint8)) for _ in range(8)]
+else:
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=2) for _ in range(4)]
+    ray.init(address=cluster.address, log_to_driver=False)
+    workers = Workers(count=2, address=cluster.address, cpus=1)
+notes, stages = [], []
+
+class Watch:
+    def begin(self, party, stage, total):
+        stages.append((party, stage))
+    def advance(self, party, stage, amount, note):
+        if "worker" in note:
+            notes.append(note)
+        if kind in ("phases", "solve") and stage == kind and amount and nodes:
+            if party == "party1" and len(nodes) > 2:
+                cluster.remove_node(nodes.pop(), allow_graceful=False)
+    def end(self, party, stage, seconds):
+        pass
+
+after = FDSKLClassifier(workers=workers, verbose=Watch(), **shared).fit(X, y)
+far = np.abs(after.decision_function(X[:2000]) - before.decision_function(X[:2000])).max()
+store = ray._private.internal_api.memory_summary(stats_only=True)
+print(json.dumps({"far": float(far), "notes": notes, "store": store,
+                  "iterations": [before.n_iter_, after.n_iter_]}))
+ray.shutdown()
+if cluster is not None:
+    cluster.shutdown()
+"""
+
+
+def run_fit(kind):
+    done = subprocess.run(
+        [sys.executable, "-c", FIT, kind], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["phases", "solve"])
+def test_a_fit_goes_on_without_nodes_that_are_lost(ray, stage):
+    found = run_fit(stage)
+    assert found["far"] < 1e-5
+    assert found["iterations"][0] == found["iterations"][1]
+    lost = [note for note in found["notes"] if "was lost" in note]
+    assert lost, found["notes"]
+    assert all("worker" in note and " of party" in note for note in lost)
+
+
+@pytest.mark.slow
+def test_a_full_store_goes_to_the_disk(ray):
+    found = run_fit("store")
+    assert found["far"] < 1e-5
+    assert "Spilled" in found["store"]
+
+
+def test_a_worker_that_is_lost_again_and_again_ends_the_run(group):
+    table = ShardedTable.sent(group, Table("a", ("x",), np.zeros((5000, 1))))
+    for _ in range(2):
+        kill(group, 0)
+        table.block(np.arange(5))
+    kill(group, 0)
+    with pytest.raises(WorkerLost, match=r"worker 1 of 2 of a.* was lost, and so were 2 before it"):
+        table.block(np.arange(5))
+
+
+@pytest.mark.slow
+def test_a_worker_without_a_place_is_named(ray):
+    group = WorkerGroup(Workers(count=1, gpus=64, patience=2.0), "a")
+    with pytest.raises(WorkerLost, match=r"worker 1 of 1 of a has found no place .*'num_gpus': 64"):
+        group.ask(0, "sizes").answer()
+    group.close()
+
+
+def test_no_cluster_answers(monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed (extra ray)")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+    def refuse(**_):
+        raise ConnectionError("nobody there")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(InputError, match=r"no Ray cluster at '10\.0\.0\.1:6379': nobody there"):
+        WorkerGroup(Workers(address="10.0.0.1:6379"), "a").store(1)
