@@ -44,8 +44,8 @@ def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
         print_json([card(one) for one in found])
     elif found:
         print_table(
-            ("model", "version", "stored", "kind", "digest"),
-            [(one.name, one.version, one.created, one.kind, one.digest) for one in found],
+            ("model", "version", "stored", "algorithm", "digest"),
+            [(one.name, one.version, one.created, one.algorithm, one.digest) for one in found],
         )
     elif not damaged:
         click.echo("no models")

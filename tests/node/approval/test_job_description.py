@@ -11,7 +11,7 @@ from tests.organisations import lay_out, write_job
 @pytest.mark.parametrize(
     ("algorithm", "settings", "said"),
     [
-        ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
+        ("fdskl", 'disclosure = "open"', "lender gets the summed phases of these rows"),
         ("fdskl", 'disclosure = "values"', "lender gets f of these rows to 12 bits, and"),
         (
             "fdskl",

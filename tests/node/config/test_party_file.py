@@ -67,8 +67,8 @@ def test_tables_for_scoring_stand_before_the_one_of_training(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('name = "bank"', 'name = "bank"\nnmae = "x"', "unknown field `nmae`"),
-        ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', "unknown field `whom`"),
+        ('name = "bank"', 'name = "bank"\nnmae = "x"', "no setting 'nmae' in its first lines"),
+        ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', r"no setting 'whom' in \[policy\]"),
         ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
         ('["balance", "kind"]', "[]", "must offer one column at least"),
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),
