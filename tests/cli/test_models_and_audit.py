@@ -48,7 +48,7 @@ def call(store, *words, **options):
 
 def test_models_are_listed_shown_and_deleted(store):
     titles, *listed = call(store, "model", "list").output.splitlines()
-    assert titles.split() == ["model", "version", "stored", "kind", "digest"]
+    assert titles.split() == ["model", "version", "stored", "algorithm", "state", "digest"]
     assert [line.split()[:2] for line in listed] == [["credit", "1"], ["credit", "2"]]
     assert [len(line.split()[-1]) for line in listed] == [64, 64]
     told = json.loads(call(store, "model", "list", "--json").output)

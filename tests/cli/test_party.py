@@ -20,6 +20,7 @@ def test_a_party_is_checked_without_its_service(tmp_path):
     done = check(path)
     assert done.exit_code == 0, done.output
     assert done.output.splitlines() == ["table   rows  state", "people   100  ok"]
+    assert CliRunner().invoke(main, ["party", "check", "--party", str(path)]).output == done.output
     table = tmp_path / "bank" / "people.csv"
     lines = table.read_text().splitlines()
     table.write_text("\n".join([*lines, lines[1]]))

@@ -113,7 +113,7 @@ def test_no_service_and_no_party_file(folder, monkeypatch):
     whole = (folder / "bank" / "party.toml").read_text()
     for broken, said in (
         (whole + "[policy", "party file 'party.toml': "),
-        (whole.replace('store = "store"', 'stores = "store"'), "unknown field `stores`"),
+        (whole.replace('store = "store"', 'stores = "store"'), "no setting 'stores'"),
         (
             whole.replace("least_rows = 20", "least_rows = 0"),
             "policy.least_rows must be 1 at least",

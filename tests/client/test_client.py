@@ -65,6 +65,8 @@ def test_displays_show_what_the_commands_do(lender):
     assert "bank" in shown
     assert "AUC" in job.evaluation._repr_html_()
     assert "lender alone" in job.evaluation._repr_html_()
+    assert bool(job.evaluation.linear) == ("linear model of all" in job.evaluation._repr_html_())
+    assert (job.reason, "None" in lender.predict("credit", ["nobody"])._repr_html_()) == ("", False)
     assert job.digest in job._repr_html_()
     assert "credit" in lender.models._repr_html_()
     assert "rows" in lender.model("credit")._repr_html_()
@@ -114,6 +116,8 @@ def test_errors_name_the_remedy(root, tmp_path, lender):
     assert "does not run" in away._repr_html_()
     with pytest.raises(InputError, match="`vertikal job list`"):
         lender.job("absent-0000")
+    with pytest.raises(InputError, match="job must be a job file, or its content as a mapping"):
+        lender.submit(3)
     with pytest.raises(InputError, match="unknown"):
         lender.predict("credit", ["1001"], unknown="guess")
     with pytest.raises(InputError, match="sequence of ids"):

@@ -182,7 +182,13 @@ def test_columns_that_cannot_be_assigned(parties, pattern):
 def test_columns_of_a_frame_by_name():
     model = make(parties={"bank": ["age"], "shop": ["wealth"]})
     refused(
-        r"parties\['shop'\] must be columns of the input \['age', .*\], got 'wealth'$", model, FRAME
+        r"column 'wealth' of parties\['shop'\] is not in the input, whose columns are 'age', .*'$",
+        model,
+        FRAME,
+    )
+    model = make(parties={"bank": ["age"], "shop": ["visit"]})
+    refused(
+        r"column 'visit' of parties\['shop'\] is not in the input; it has 'visits'$", model, FRAME
     )
     model = make(parties={"bank": ["age", "visits"], "shop": ["visits"]})
     refused(

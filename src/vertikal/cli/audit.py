@@ -97,6 +97,7 @@ def account(as_json: bool, party: Path | None) -> None:
     all were about the same rows. The policy's most_row_bits limits them, and most_questions the
     predictions of one person.
     """
+    from vertikal.node.config.job_file import job_id
     from vertikal.node.config.party_file import PartyFile
     from vertikal.node.storage.account_summary import summarise_account
 
@@ -140,8 +141,9 @@ def account(as_json: bool, party: Path | None) -> None:
             if asked:
                 told = f", {asked * bits:,} bits" if bits else ""
                 click.echo(
-                    f"{where}: {asked} predictions of one person at most with model {each['name']} "
-                    f"of job {each['job'][:12]}{told}; the limit is {found['most_questions']}"
+                    f"{where}: {asked} predictions of one person at most with the model of job "
+                    f"{job_id(each['name'], each['job'])}{told}; the limit is "
+                    f"{found['most_questions']}"
                 )
     if budget is not None:
         click.echo(

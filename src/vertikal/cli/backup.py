@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
+from vertikal.cli.terminal.party_option import party_argument, party_file
 from vertikal.errors import InputError
-from vertikal.node.config.party_search import VARIABLE, party_file
 
 PASSPHRASE = "VERTIKAL_BACKUP_PASSPHRASE"
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.argument("file", type=_PATH, required=False, envvar=VARIABLE)
+@party_argument
 @click.option("-o", "--out", type=_PATH, required=True, help="The backup, a new file.")
 @click.option("--passphrase", is_flag=True, help=f"Encrypt it; asked for, or {PASSPHRASE}.")
 def backup(file: Path | None, out: Path, passphrase: bool) -> None:

@@ -23,11 +23,13 @@ def drift(
     """Compare this party's tables with the training of the model NAME.
 
     It names columns whose types, ranges, distributions, categories or missing cells have changed.
-    Only this party's own tables are read, and nothing is sent.
+    Only this party's own tables are read, and nothing is sent. People scored last who stand in the
+    table of training are named by themselves.
     """
     from vertikal.data.drift.comparison import compare
     from vertikal.node.approval.offers import OwnTables
     from vertikal.node.models.store import ModelStore
+    from vertikal.node.storage.drift_notes import DriftNotes
 
     own = OwnTables.of(party_file(party))
     manifest, profile = ModelStore(store_of(party) / "models").profile(name, version)
@@ -41,6 +43,9 @@ def drift(
     found = {
         one: compare(profile, own.open(one)) for one in scored if table is None or one == table
     }
+    # People scored are known from requests alone: what the service noted of the last ones.
+    notes = DriftNotes(store_of(party)).read(manifest.digest)
+    found |= {one: note.found for one, note in notes.items() if table is None and one not in scored}
     if as_json:
         print_json(found)
         return

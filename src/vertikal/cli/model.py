@@ -43,9 +43,21 @@ def list_(as_json: bool, store: Path | None, party: Path | None) -> None:
 
         print_json([card(one) for one in found])
     elif found:
+        from vertikal.node.models.succession import KEPT_BACK
+
         print_table(
-            ("model", "version", "stored", "kind", "digest"),
-            [(one.name, one.version, one.created, one.kind, one.digest) for one in found],
+            ("model", "version", "stored", "algorithm", "state", "digest"),
+            [
+                (
+                    one.name,
+                    one.version,
+                    one.created,
+                    one.algorithm,
+                    "kept back" if KEPT_BACK in one.facts else "stored",
+                    one.digest,
+                )
+                for one in found
+            ],
         )
     elif not damaged:
         click.echo("no models")

@@ -14,13 +14,9 @@ import click
 from vertikal.cli.backup import backup, restore
 from vertikal.cli.group import OrderedGroup
 from vertikal.cli.terminal.output import json_option, print_json, print_table
-from vertikal.cli.terminal.party_option import VARIABLE, party_file
+from vertikal.cli.terminal.party_option import party_argument, party_file
 from vertikal.cli.terminal.passphrase import passphrase
 from vertikal.errors import InputError, PartyUnfit
-
-_FILE = click.argument(
-    "file", type=click.Path(path_type=Path, dir_okay=False), required=False, envvar=VARIABLE
-)
 
 
 @click.group(cls=OrderedGroup)
@@ -29,7 +25,7 @@ def party() -> None:
 
 
 @party.command()
-@_FILE
+@party_argument
 @json_option
 def check(file: Path | None, as_json: bool) -> None:
     """Check the party in FILE: its files, and the tables that it offers.
@@ -71,7 +67,7 @@ def check(file: Path | None, as_json: bool) -> None:
 
 
 @party.command()
-@_FILE
+@party_argument
 @json_option
 def show(file: Path | None, as_json: bool) -> None:
     """Show every setting of the party in FILE, with its line and meaning.
@@ -99,7 +95,7 @@ def show(file: Path | None, as_json: bool) -> None:
 
 
 @party.command()
-@_FILE
+@party_argument
 def start(file: Path | None) -> None:
     """Run the service of the party in FILE, until it is stopped.
 
@@ -145,7 +141,7 @@ def start(file: Path | None) -> None:
 
 
 @party.command()
-@_FILE
+@party_argument
 @json_option
 def health(file: Path | None, as_json: bool) -> None:
     """Tell whether the service of the party in FILE is well.

@@ -45,6 +45,8 @@ def bar(done: int, total: int, words: str) -> str:
 
 def _cell(value: object) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    shown = f"{value:,}" if isinstance(value, int) and number else value
+    shown = "" if value is None else value
+    if number:
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
     side = "right" if number else "left"
     return f"<td style='text-align:{side}'>{text(shown)}</td>"

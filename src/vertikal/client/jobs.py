@@ -51,6 +51,11 @@ class JobHandle:
         return str(self._summary["state"])
 
     @property
+    def reason(self) -> str:
+        """Why it ended without a model; empty while it is open, and once it is done."""
+        return "" if self.done or self._summary["open"] else str(self._summary["words"])
+
+    @property
     def done(self) -> bool:
         """True once this party has its shard."""
         return bool(self._summary["done"])
@@ -173,5 +178,13 @@ class Jobs(tuple[JobHandle, ...]):
     """Several jobs, as a notebook shows them."""
 
     def _repr_html_(self) -> str:
-        rows = [(one.id, one.submitter, one.summary["algorithm"], one.state) for one in self]
+        rows = [
+            (
+                one.id,
+                one.submitter,
+                one.summary["algorithm"],
+                f"{one.state}: {one.reason}" if one.reason else one.state,
+            )
+            for one in self
+        ]
         return displays.table(("job", "from", "algorithm", "state"), rows)

@@ -37,6 +37,12 @@ class EvaluationDisplay:
         return {name: one.value for name, one in self.record.alone.numbers.items()}
 
     @property
+    def linear(self) -> dict[str, float | None]:
+        """The same measures of a linear model of all columns; empty if none was fitted."""
+        found = self.record.linear
+        return {} if found is None else {name: one.value for name, one in found.numbers.items()}
+
+    @property
     def contributions(self) -> dict[str, float | None]:
         """Loss of the first measure without a party, by party, if the job asked for it."""
         return dict(self.record.contributions)
@@ -45,17 +51,8 @@ class EvaluationDisplay:
         return f"<evaluation: {self.record.first_line}; {self.record.rows_line}>"
 
     def _repr_html_(self) -> str:
-        from vertikal.metrics.measures import TITLES
-        from vertikal.metrics.wording import in_words
-
-        together, alone = self.record.together, self.record.alone
-        rows = [
-            (TITLES[name], in_words(together, name), in_words(alone, name))
-            for name in together.numbers
-        ]
-        titles = ("measure", "together", f"{self.record.label_party} alone")
         return displays.heading(self.record.first_line, self.record.rows_line) + displays.table(
-            titles, rows
+            self.record.compared, self.record.table
         )
 
 
@@ -120,10 +117,16 @@ class Models(tuple[StoredModel, ...]):
 
     def _repr_html_(self) -> str:
         rows = [
-            (one.name, one.version, one.manifest.created, one.manifest.kind, one.manifest.digest)
+            (
+                one.name,
+                one.version,
+                one.manifest.created,
+                one.manifest.algorithm,
+                one.manifest.digest,
+            )
             for one in self
         ]
-        return displays.table(("model", "version", "stored", "kind", "digest"), rows)
+        return displays.table(("model", "version", "stored", "algorithm", "digest"), rows)
 
 
 class Scores(list[dict[str, Any]]):

@@ -152,5 +152,7 @@ def _content(job: str | os.PathLike[str] | Mapping[str, Any] | Job) -> tuple[Any
         return msgspec.to_builtins(job), ""
     if isinstance(job, Mapping):
         return msgspec.to_builtins(dict(job)), ""
+    if not isinstance(job, str | os.PathLike):
+        raise InputError.of("job", "a job file, or its content as a mapping", job)
     path = Path(job)
     return msgspec.to_builtins(Job.read_unchecked(path)), path.stem

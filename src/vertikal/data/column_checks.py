@@ -13,6 +13,8 @@ from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
 
+_FILLED = ', or let missing="mean" fill it in'
+
 
 def check_columns(table: Table, *, varying: bool) -> None:
     """Refuse NaN and infinite cells and, if ``varying``, dense columns that are constant.
@@ -49,7 +51,6 @@ def _check_finite(table: Table, low: Array, high: Array) -> None:
         missing = np.isnan(low[column]) or np.isnan(high[column])
         what = "NaN (a missing value)" if missing else "infinity"
         raise InputError(
-            f"columns: {table.title(column)} must hold finite numbers, got {what}; fill in or "
-            "drop such rows first, for instance with sklearn.impute.SimpleImputer (input contains "
-            "NaN or infinity)"
+            f"columns: {table.title(column)} must hold finite numbers, got {what}; drop such "
+            f"rows or put them right{_FILLED if missing else ''} (input contains NaN or infinity)"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from vertikal.errors import InputError
 from vertikal.mesh.wire import MAX_NAME
 
 Array = npt.NDArray[Any]
+
+_SHOWN = 8
+"""Columns of the input that a message names."""
 
 
 def assign_columns(
@@ -135,8 +139,9 @@ def _number(party: str, column: Any, n_features: int, names: Sequence[str] | Non
                 f"parties[{party!r}]", "column numbers, since the input has no column names", column
             )
         if column not in names:
-            raise InputError.of(
-                f"parties[{party!r}]", f"columns of the input {list(names)}", column
+            raise InputError(
+                f"column {column!r} of parties[{party!r}] is not in the input"
+                f"{_nearest(column, names)}"
             )
         return list(names).index(column)
     if (
@@ -146,6 +151,15 @@ def _number(party: str, column: Any, n_features: int, names: Sequence[str] | Non
     ):
         raise InputError.of(f"parties[{party!r}]", f"columns from 0 to {n_features - 1}", column)
     return column % n_features
+
+
+def _nearest(column: str, names: Sequence[str]) -> str:
+    """Name the columns that somebody may have meant, or the first ones."""
+    near = difflib.get_close_matches(column.rstrip("*"), names, n=3)
+    if near:
+        return f"; it has {', '.join(map(repr, near))}"
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f", whose columns are {', '.join(map(repr, names[:_SHOWN]))}{more}"
 
 
 def choose_label_parties(label_parties: object, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def is_plain(text: str, most: int) -> bool:
     """Return True if a text is printable and no longer than ``most``."""
@@ -13,3 +15,9 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else " " if one.isspace() else "?" for one in text)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name several parties in a sentence: "lender, bank and shop"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

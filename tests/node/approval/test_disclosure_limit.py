@@ -55,8 +55,8 @@ def test_the_same_job_again_and_again_is_stopped(home):
     assert ran == [0, 1, 2]
     assert stopped == (
         "policy of bank: this job may open 300 bits about each row to lender, and of the 1,000 of "
-        "all jobs together (most_row_bits) 100 are left; ask for fewer max_passes, or let the "
-        "owner of bank allow more"
+        "all jobs together (most_row_bits) 100 are left; ask for fewer max_passes, or "
+        "for fewer fits in its search and folds, or let the owner of bank allow more"
     )
     assert home.account.balance("people", "lender").row_bits == 900
     fewer = {"name": "values", "max_passes": 16}

@@ -11,7 +11,7 @@ from tests.organisations import lay_out, write_job
 @pytest.mark.parametrize(
     ("algorithm", "settings", "said"),
     [
-        ("fdskl", 'disclosure = "open"', "lender get the summed phases of these rows"),
+        ("fdskl", 'disclosure = "open"', "lender gets the summed phases of these rows"),
         ("fdskl", 'disclosure = "values"', "lender gets f of these rows to 12 bits, and"),
         (
             "fdskl",
@@ -49,7 +49,7 @@ def test_a_job_begins_with_three_sentences(tmp_path):
         text = world["bank"].answer({"command": "show", "job": digest})["text"]
         first = text.split("\n\n")[1].splitlines()
         assert first == [
-            "lender asks bank to help train a model of the people whom lender and bank and shop "
+            "lender asks bank to help train a model of the people whom lender, bank and shop "
             "all have, with 6 columns of bank's table people, whose cells stay at bank.",
             "Every party learns which of its own people all have, and beyond that: label parties "
             "see the summed features of every training row.",

@@ -43,6 +43,7 @@ def test_the_last_finished_job_of_the_name_counts(tmp_path):
         record("b", when=1.0),
         record("c", when=3.0, done=False),
         record("d", name="other", when=4.0),
+        record("submitted by hand", when=5.0),
     ]
     assert changes.count(records, "credit", ROWS) == 0
     assert changes.count(records, "nothing", ROWS) is None

@@ -207,6 +207,8 @@ def test_a_backup_that_was_changed_is_refused(trained, tmp_path):
         with pytest.raises(InputError, match=why):
             read_backup(packed(tmp_path / f"{number}.tar", found), into, None)
     assert not (tmp_path / "evil").exists()
+    with pytest.raises(InputError, match="it is no file that `vertikal party backup` wrote"):
+        read_backup(trained / "bank" / "people.csv", tmp_path / "into0", None)
     link = tmp_path / "link.tar"
     with tarfile.open(link, "w") as archive:
         raw = good[0][1]

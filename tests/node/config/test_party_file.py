@@ -67,8 +67,8 @@ def test_tables_for_scoring_stand_before_the_one_of_training(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('name = "bank"', 'name = "bank"\nnmae = "x"', "unknown field `nmae`"),
-        ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', "unknown field `whom`"),
+        ('name = "bank"', 'name = "bank"\nnmae = "x"', "no setting 'nmae' in its first lines"),
+        ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', r"no setting 'whom' in \[policy\]"),
         ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
         ('["balance", "kind"]', "[]", "must offer one column at least"),
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),
@@ -80,7 +80,7 @@ def test_tables_for_scoring_stand_before_the_one_of_training(tmp_path):
         ("[policy]", '[policy]\ndifferencing = "x"', "policy.differencing must be one of"),
         ('disclosures = ["values"]', "disclosures = []", "a standing rule must name who"),
         ("127.0.0.1:8080", "0.0.0.0:8080", "plaintext must be left out"),
-        ('key = "bank.key"', "", "missing required field `key`"),
+        ('key = "bank.key"', "", "it must have the setting 'key'"),
         ("[policy]", SCORING.replace("accounts", "gone"), "scores_for of table 'new' must be tab"),
         ("[policy]", SCORING.replace("accounts", "new"), "that jobs are trained on, got 'new'"),
         ("[policy]", SCORING.replace("]\n[p", ']\nlabels = ["x"]\n[p'), "must leave out labels"),

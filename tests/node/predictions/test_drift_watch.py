@@ -33,6 +33,36 @@ def in_another_currency(root):
     path.write_text("\n".join([titles, *(",".join(cells) for cells in changed)]) + "\n")
 
 
+def test_people_who_are_scored_from_the_table_of_training_are_looked_at_by_themselves(
+    tmp_path, monkeypatch
+):
+    lay_out(tmp_path, rows=240, policy={"bank": RULE, "shop": RULE})
+    write_job(tmp_path, directions=16, settings='disclosure = "open"')
+    monkeypatch.setattr(drift_watch, "FEWEST_PEOPLE", 20)
+    path = tmp_path / "bank" / "people.csv"
+    with trio(tmp_path) as world:
+        world.done(world.submit().digest)
+        titles, *rows = path.read_text().splitlines()
+        place = titles.split(",").index("balance")
+        low = sorted(rows, key=lambda row: float(row.split(",")[place]))[:30]
+        low_ids = tuple(row.split(",")[0] for row in low)
+        all_ids = tuple(row.split(",")[0] for row in rows)
+        world["lender"].predict("credit", all_ids, None, None)
+        world["lender"].predict("credit", low_ids[:10], None, None)
+        assert drift_of(world, "bank") == []
+        world["lender"].predict("credit", low_ids, None, None)
+        (told,) = [words for words in drift_of(world, "bank") if "balance" in words]
+        assert told.startswith("model credit, table people, people scored, column balance: ")
+        assert drift_of(world, "shop") == []
+    party = ["--party", str(tmp_path / "bank" / "party.toml")]
+    listed = CliRunner().invoke(main, ["model", "drift", "credit", *party]).stdout
+    assert "people, people scored" in listed
+    only = (
+        CliRunner().invoke(main, ["model", "drift", "credit", "--table", "people", *party]).stdout
+    )
+    assert only == "no drift: people as in training\n"
+
+
 def test_the_owner_hears_of_drift_and_nobody_else(tmp_path, monkeypatch):
     lay_out(tmp_path, rows=240, policy={"bank": RULE, "shop": RULE})
     write_job(tmp_path, directions=16, settings='disclosure = "open"')

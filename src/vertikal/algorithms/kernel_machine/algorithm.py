@@ -268,7 +268,8 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
                 "deviates, another combination of a row's features of as many bits"
             )
         names = " and ".join(settings.label_parties)
-        return f"{names} get the summed phases of these rows, as above"
+        get = "gets" if len(settings.label_parties) == 1 else "get"
+        return f"{names} {get} the summed phases of these rows, as above"
 
     def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
         cells = rows * settings.n_components

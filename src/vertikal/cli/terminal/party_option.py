@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from vertikal.node.config.party_search import VARIABLE, party_file, store_of
 
-__all__ = ["VARIABLE", "ask_service", "party_file", "party_option", "store_of"]
+__all__ = ["VARIABLE", "ask_service", "party_argument", "party_file", "party_option", "store_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +25,20 @@ def party_option(command: F) -> F:
         envvar=VARIABLE,
         help=f"Party file; by default {VARIABLE}, or the only one in this folder.",
     )(command)
+
+
+def party_argument(command: F) -> F:
+    """Add the argument FILE of commands about the party itself, which may also be ``--party``."""
+
+    @party_option
+    @click.argument(
+        "file", type=click.Path(path_type=Path, dir_okay=False), required=False, metavar="[FILE]"
+    )
+    @functools.wraps(command)
+    def with_file(*arguments: Any, file: Path | None, party: Path | None, **options: Any) -> Any:
+        return command(*arguments, file=file or party, **options)
+
+    return cast(F, with_file)
 
 
 def ask_service(path: Path | None, command: str, **arguments: Any) -> Any:

@@ -108,9 +108,16 @@ def check_limit(home: PartyHome, proposal: Proposal, digest: str) -> None:
             raise PeerVisibleError(
                 f"policy of {home.me}: this job may open {step.opening.row_bits:,} bits about each "
                 f"row to {step.opening.receiver}, and of the {step.most:,} of all jobs together "
-                f"(most_row_bits) {max(0, step.most - step.before):,} are left; ask for fewer "
-                f"max_passes, or let the owner of {home.me} allow more"
+                f"(most_row_bits) {max(0, step.most - step.before):,} are left; "
+                f"{_less(step.opening)}, or let the owner of {home.me} allow more"
             )
+
+
+def _less(opening: Opening) -> str:
+    """Say how a job opens less about a row."""
+    if opening.values:
+        return "ask for fewer max_passes, or for fewer fits in its search and folds"
+    return "evaluate it with fewer predictions, that is without contributions or folds"
 
 
 def book(home: PartyHome, record: JobRecord, rows: int) -> None:

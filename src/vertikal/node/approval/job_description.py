@@ -17,7 +17,7 @@ from vertikal.node.config.job_file import Job
 from vertikal.node.config.job_fits import batches_of, cost_of, exposure_of
 from vertikal.node.config.party_file import TIMES_OWN_ROWS, UNQUESTIONED_IDS
 from vertikal.node.config.search_plan import CHOICE
-from vertikal.node.printable import printable
+from vertikal.node.printable import listed, printable
 from vertikal.node.storage.party_home import PartyHome
 
 COMPUTED, COLUMNS, LEARNS = "What is computed", "Your columns", "Who learns what"
@@ -75,7 +75,7 @@ def _computed(job: Job) -> list[str]:
     algorithm = algorithm_named(job.algorithm)
     lines = [
         f"{algorithm.description}, with {', '.join(job.names)};",
-        f"{' and '.join(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
+        f"{listed(job.label_parties)} hold{'s' * (len(job.label_parties) == 1)} the "
         "labels. Settings: "
         + (", ".join(_setting(*entry) for entry in job.settings.items()) or "all defaults"),
         *_label_lines(job),
@@ -116,7 +116,7 @@ def in_short(home: PartyHome, record: JobRecord) -> list[str]:
     proposal, job, me = record.proposal, record.proposal.job, home.me
     algorithm = algorithm_named(job.algorithm)
     level = algorithm.exposure(job.algorithm_settings()).level
-    people = f"the people whom {' and '.join(job.table_parties)} all have"
+    people = f"the people whom {listed(job.table_parties)} all have"
     if job.bare_dealer == me:
         return [
             f"{proposal.submitter} asks {me} to send random numbers to others, who train a model "
@@ -134,7 +134,7 @@ def in_short(home: PartyHome, record: JobRecord) -> list[str]:
     kept = f"the labels in {part.label} and " if part.label else ""
     asked = [me] if proposal.submitter != me else [name for name in job.names if name != me]
     return [
-        f"{proposal.submitter} asks {' and '.join(asked)} to help train a model of {people}, "
+        f"{proposal.submitter} asks {listed(asked)} to help train a model of {people}, "
         f"with {kept}{columns} of {me}'s table {part.table}, whose cells stay at {me}.",
         f"Every party learns which of its own people all have, and beyond that: {LEVELS[level]}.",
         f"Afterwards {job.leader} can have people scored by their ids, "

@@ -32,12 +32,10 @@ from vertikal.node.approval.proposals import (
     sign_decision_again,
     sign_proposal_again,
 )
+from vertikal.node.config.job_file import DIGITS, job_id
 from vertikal.node.storage.audit_log import Fact
 from vertikal.records import check_format, from_msgpack, msgpack_reader
 from vertikal.version import PROTOCOL
-
-DIGITS = 4
-"""Digits of a job's digest in its id, at least; also those that a command must give."""
 
 _read_decision = msgpack_reader(Decision)
 _STATES = {REJECT: "rejected", CANCEL: "cancelled"}
@@ -93,7 +91,7 @@ class JobRecord:
     @property
     def id(self) -> str:
         """The job as owners name it, at every party: ``credit-7f3a``."""
-        return f"{self.proposal.name}-{self.digest[: self.digits]}"
+        return job_id(self.proposal.name, self.digest, self.digits)
 
     @property
     def digest(self) -> str:

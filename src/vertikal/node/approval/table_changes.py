@@ -28,11 +28,16 @@ class TableChanges:
     ) -> int | None:
         """Count the rows that came, went or changed since the last finished job of this name.
 
-        ``rows`` has a digest of the cells by id. None if there is no such job.
+        Only jobs whose rows were kept count. ``rows`` has a digest of the cells by id. None if
+        there is no such job.
         """
-        done = [one for one in records if one.done and one.proposal.name == name]
+        done = [
+            one
+            for one in records
+            if one.done and one.proposal.name == name and (self._folder / one.digest).exists()
+        ]
         last = max(done, key=lambda one: one.proposal.submitted, default=None)
-        if last is None or not (self._folder / last.digest).exists():
+        if last is None:
             return None
         raw = (self._folder / last.digest).read_bytes()
         before = {raw[at : at + _PAIR] for at in range(0, len(raw), _PAIR)}

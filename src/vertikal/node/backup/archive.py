@@ -166,6 +166,11 @@ def read_backup(path: Path, into: Path, passphrase: bytes | None) -> Restored:
                     listed = from_json(content.read(), _Digests).files
                 else:
                     seen[entry.name] = _extract(entry.name, content, into)
+    except tarfile.ReadError:
+        raise InputError(
+            f"backup {path.name!r} cannot be used: it is no file that `vertikal party backup` "
+            "wrote, or a damaged one"
+        ) from None
     except (tarfile.TarError, msgspec.DecodeError, OSError, ValueError, EOFError) as error:
         raise InputError(f"backup {path.name!r} cannot be used: {error}") from None
     if head is None or listed is None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -310,10 +311,27 @@ def read_toml(path: Path, kind: Any, what: str) -> Any:
         return convert(tomllib.loads(path.read_text(encoding="utf-8")), kind)
     except OSError as error:
         raise InputError(f"{what} {path.name!r} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except msgspec.ValidationError as error:
+        raise InputError(f"{what} {path.name!r}: {_in_toml_words(str(error))}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{what} {path.name!r}: {error}") from None
     except RecursionError:
         raise InputError(f"{what} {path.name!r}: arrays or tables are nested too deeply") from None
+
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_LACKING = re.compile(r"Object missing required field `(.*)`")
+
+
+def _in_toml_words(error: str) -> str:
+    """Say what msgspec found by names of TOML: "there is no setting 'wo' in [policy]"."""
+    words, _, place = error.partition(" - at `$")
+    place = place.rstrip("`").removeprefix(".").replace("[...]", "")
+    if found := _UNKNOWN.fullmatch(words):
+        return f"there is no setting {found[1]!r} in {f'[{place}]' if place else 'its first lines'}"
+    if found := _LACKING.fullmatch(words):
+        return f"{f'[{place}]' if place else 'it'} must have the setting {found[1]!r}"
+    return f"{words}, at {place}" if place else words
 
 
 def _quoted(text: str) -> str:

@@ -57,9 +57,27 @@ ClassName = str | int | float
 Factor = Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
 
 
-def in_words(settings: Mapping[str, Any]) -> str:
+DIGITS = 4
+"""Digits of a job's digest in its id, at least; also those that a command must give."""
+
+
+def job_id(name: str, digest: str, digits: int = DIGITS) -> str:
+    """Name a job between services as its owners do, at every party: ``credit-7f3a``."""
+    return f"{name}-{digest[:digits]}"
+
+
+def settings_line(settings: Mapping[str, Any]) -> str:
     """Write settings in one line."""
-    return ", ".join(f"{name} = {value}" for name, value in settings.items())
+    return ", ".join(f"{name} = {setting_text(value)}" for name, value in settings.items())
+
+
+def setting_text(value: object) -> str:
+    """Write the value of a setting without quotes and brackets, and with six digits at most."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ", ".join(map(setting_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class Part(Parameters, frozen=True):
@@ -275,13 +293,13 @@ class Job(Parameters, frozen=True):
             try:
                 settings = self.algorithm_settings(number)
             except InputError as error:
-                raise InputError(f"search, {in_words(one)}: {error}") from None
+                raise InputError(f"search, {settings_line(one)}: {error}") from None
             exposure = algorithm.exposure(settings)
             if exposure.private or algorithm.can_spare_label_parties(settings):
                 raise InputError.of(
                     "search",
                     "left out with differential privacy, and where a label party may vanish",
-                    in_words(one),
+                    settings_line(one),
                 )
             kinds.add((exposure.level, algorithm.dealer(settings)))
         if len(kinds) > 1:

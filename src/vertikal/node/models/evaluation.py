@@ -59,14 +59,35 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             known = [value for value in self.folds if value is not None]
             spread = f"{short(min(known))} to {short(max(known))}" if known else "unknown"
             return (
-                f"on all {self.together.rows} rows ({self.way}), each held out of one fit on "
-                f"{self.trained} rows or more; fold by fold {spread}; intervals of 95 % by the "
+                f"on {self.together.rows:,} rows ({self.way}), each held out of one fit on "
+                f"{self.trained:,} rows or more; fold by fold {spread}; intervals of 95 % by the "
                 "bootstrap. The model itself is trained on all rows"
             )
         return (
-            f"on {self.together.rows} rows held out ({self.way}), trained on {self.trained}; "
+            f"on {self.together.rows:,} rows held out ({self.way}), trained on {self.trained:,}; "
             "intervals of 95 % by the bootstrap"
         )
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The titles of `table`: what is measured, column by column."""
+        titles = ("measure", "together", f"{self.label_party} alone")
+        return titles if self.linear is None else (*titles, "linear model of all columns")
+
+    @property
+    def table(self) -> list[tuple[str, ...]]:
+        """Each measure of the model and of those that it is compared with, in words."""
+        others = [self.alone] if self.linear is None else [self.alone, self.linear]
+        return [
+            (
+                TITLES[name],
+                *(
+                    in_words(one, name) if name in one.numbers else ""
+                    for one in (self.together, *others)
+                ),
+            )
+            for name in self.together.numbers
+        ]
 
 
 def measure(reading: ScoreReading, f: Array, targets: Array, draws: int = DRAWS) -> Measures:

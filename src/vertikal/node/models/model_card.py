@@ -9,12 +9,13 @@ import msgspec
 
 from vertikal.metrics.measures import SMALL_IS_GOOD, TITLES
 from vertikal.metrics.wording import in_words, short
+from vertikal.node.config.job_file import job_id, setting_text, settings_line
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.search_table import SearchTable
 from vertikal.node.models.store import Manifest
 from vertikal.node.models.training_record import TrainingRecord
 
-_TOLD = ("rows", "held_out", "settings", "columns", "parties", "classes", "positive")
+_TOLD = ("job", "rows", "held_out", "settings", "columns", "parties", "classes", "positive")
 """Facts that have words of their own."""
 
 
@@ -51,20 +52,23 @@ def describe(
     lines += [
         ("model", f"{one.name}, version {one.version}"),
         ("party", one.party),
-        ("kind", one.kind),
         ("stored", f"{one.created} by vertikal {one.library}"),
         ("digest", one.digest),
     ]
     facts = one.facts
-    lines += [(key, str(value)) for key, value in facts.items() if key not in _TOLD]
+    if "job" in facts:
+        lines.append(("job", _job(one)))
+    if "algorithm" not in facts:
+        lines.append(("kind", one.kind))
+    lines += [(key, setting_text(value)) for key, value in facts.items() if key not in _TOLD]
     if "rows" in facts:
-        held = f", {facts['held_out']} held out" if "held_out" in facts else ""
-        lines.append(("rows", f"{facts['rows']}{held}"))
+        held = f", {facts['held_out']:,} held out" if "held_out" in facts else ""
+        lines.append(("rows", f"{facts['rows']:,}{held}"))
     if "classes" in facts:
         positive = f"; the positive one is {facts['positive']}" if "positive" in facts else ""
         lines.append(("classes", ", ".join(map(str, facts["classes"])) + positive))
     if facts.get("settings"):
-        lines.append(("settings", ", ".join(f"{k} = {v}" for k, v in facts["settings"].items())))
+        lines.append(("settings", settings_line(facts["settings"])))
     if "columns" in facts:
         lines.append(("columns", ", ".join(facts["columns"]) or "none"))
     for name, part in facts.get("parties", {}).items():
@@ -79,6 +83,12 @@ def describe(
         for number, words, rows, value in search.rows():
             lines.append(("try", f"round {number}, {words}: {title} {value}, {rows} rows"))
     return lines
+
+
+def _job(one: Manifest) -> str:
+    """Name the job by its digest and, if it ran between services, by its id."""
+    digest = str(one.facts["job"])
+    return f"{job_id(one.name, digest)}, digest {digest}" if "attempt" in one.facts else digest
 
 
 def _part(part: Mapping[str, Any]) -> str:
@@ -98,6 +108,12 @@ def _measures(evaluation: Evaluation) -> list[tuple[str, str]]:
         if straight is not None and name in straight.numbers:
             words += f", linear {short(straight.numbers[name].value)}"
         lines.append((TITLES[name], words))
+    if len(together.classes) > 1:
+        for name, one in together.classes.items():
+            auc, f1 = (short(one.numbers[key].value) for key in ("auc", "f1"))
+            lines.append(
+                ("class", f"{name} against the others: AUC {auc}, F1 {f1}, {one.rows:,} rows")
+            )
     for name, loss in evaluation.contributions.items():
         lines.append(("adds", f"{name}: {short(loss)} of {TITLES[together.main]}"))
     return lines
@@ -109,26 +125,39 @@ def compare(
     """Compare two models measure by measure, then setting by setting where they differ.
 
     Rows are (title, first, second, the better one); which is better is "open" where the two
-    intervals overlap.
+    intervals overlap. Models of different labels or classes are not better or worse than each
+    other: their first row says what each predicts, and none is named.
     """
     rows = []
     one, other = first[1], second[1]
+    predicted = [_predicts(manifest.facts) for manifest, _ in (first, second)]
+    alike = predicted[0] == predicted[1]
+    if not alike:
+        rows.append(("predicts", *predicted, "not comparable"))
     if one is not None and other is not None:
         for name in one.together.numbers:
             if name in other.together.numbers:
                 mine, yours = (in_words(each.together, name) for each in (one, other))
-                rows.append((TITLES[name], mine, yours, _better(one, other, name)))
+                better = _better(one, other, name) if alike else ""
+                rows.append((TITLES[name], mine, yours, better))
         rows.append(("measured on", _measured_on(one), _measured_on(other), ""))
     known = [_flat(manifest.facts) for manifest, _ in (first, second)]
     for key in dict.fromkeys([*known[0], *known[1]]):
-        mine, yours = (str(facts.get(key, "")) for facts in known)
+        mine, yours = (setting_text(facts.get(key, "")) for facts in known)
         if mine != yours and key not in ("job", "attempt"):
             rows.append((key, mine, yours, ""))
     return rows
 
 
+def _predicts(facts: Mapping[str, Any]) -> str:
+    """Say what a model predicts: its labels, and their classes."""
+    labels = [str(part["label"]) for part in facts.get("parties", {}).values() if "label" in part]
+    classes = f": {', '.join(sorted(map(str, facts['classes'])))}" if "classes" in facts else ""
+    return f"{', '.join(labels)}{classes}"
+
+
 def _measured_on(evaluation: Evaluation) -> str:
-    return f"{evaluation.together.rows} rows, {evaluation.way}"
+    return f"{evaluation.together.rows:,} rows, {evaluation.way}"
 
 
 def _better(one: Evaluation, other: Evaluation, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from vertikal.metrics.measures import TITLES
-from vertikal.metrics.wording import in_words, short
+from vertikal.metrics.wording import short
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.model_card import describe, what_left
 from vertikal.node.models.search_table import SearchTable
@@ -54,8 +54,8 @@ def model_content(
     return {
         "headline": _headline(manifest, evaluation),
         "rows_line": evaluation.rows_line if evaluation else "",
-        "compared": _compared(evaluation) if evaluation else (),
-        "measures": _measures(evaluation) if evaluation else [],
+        "compared": evaluation.compared if evaluation else (),
+        "measures": evaluation.table if evaluation else [],
         "classes": _class_rows(evaluation) if evaluation else [],
         "figures": _figures(evaluation) if evaluation else [],
         "contributions": _contributions(evaluation) if evaluation else None,
@@ -86,25 +86,6 @@ def _headline(manifest: Manifest, evaluation: Evaluation | None) -> dict[str, st
     if "rows" in manifest.facts:
         facts["rows of training"] = f"{manifest.facts['rows']:,}"
     return facts
-
-
-def _compared(evaluation: Evaluation) -> tuple[str, ...]:
-    """Name what is measured, column by column."""
-    titles = ("measure", "together", f"{evaluation.label_party} alone")
-    return titles if evaluation.linear is None else (*titles, "linear model of all columns")
-
-
-def _measures(evaluation: Evaluation) -> list[tuple[str, ...]]:
-    compared = [evaluation.together, evaluation.alone]
-    if evaluation.linear is not None:
-        compared.append(evaluation.linear)
-    return [
-        (
-            TITLES[name],
-            *(in_words(one, name) if name in one.numbers else "" for one in compared),
-        )
-        for name in evaluation.together.numbers
-    ]
 
 
 def _folds(evaluation: Evaluation) -> Markup | None:

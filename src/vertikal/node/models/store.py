@@ -81,6 +81,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, str]
 
     @property
+    def algorithm(self) -> str:
+        """The algorithm that trained it, or the kind of its shard if no job says it."""
+        return str(self.facts.get("algorithm", self.kind))
+
+    @property
     def digest(self) -> str:
         """Digest of the shard as a whole: the same for the same shard, whenever it was stored.
 

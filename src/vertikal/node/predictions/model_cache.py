@@ -80,6 +80,8 @@ class Rows:
     places: dict[bytes, int]
     tables: tuple[Source, ...] = ()
     """The tables by themselves, in the same order."""
+    trained_from: int = 0
+    """Place of the first row of the table of training, which is the last one."""
 
     def known(self, ids: tuple[str, ...]) -> Any:
         """Mark the ids that are there, with all cells that the model needs: (ids,) bool."""
@@ -89,6 +91,11 @@ class Rows:
         """Return those of the ids that are there, as they are written, by their places."""
         written = enumerate(write_ids(ids)[0])
         return {place: one for place, one in written if one in self.places}
+
+    def in_training_table(self, ids: tuple[str, ...]) -> Any:
+        """Rows of the table of training that these ids have there: (some,) int."""
+        places = [self.places.get(one, -1) for one in write_ids(ids)[0]]
+        return np.array([one - self.trained_from for one in places if one >= self.trained_from])
 
     def table(self, model: Model, ids: tuple[str, ...]) -> Table:
         """Prepare the rows of these ids for the model; unknown ids get the training means."""
@@ -164,6 +171,15 @@ class ModelCache:
                 self._drift.look(model.manifest, model.profile, named, known.stamp)
             return known
 
+    def watch_people(self, model: Model, rows: Rows, ids: tuple[str, ...]) -> None:
+        """Tell the owner if people of a request in the table of training differ from training."""
+        if model.profile is not None:
+            table = str(model.record.proposal.job.parties[self._home.me].table)
+            places = rows.in_training_table(ids)
+            self._drift.look_at_people(
+                model.manifest, model.profile, table, rows.tables[-1], places
+            )
+
     def tidy(self) -> None:
         """Let go of models that were deleted or lie idle, and of tables that no other one needs."""
         oldest = time.monotonic() - KEEP
@@ -229,6 +245,7 @@ def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
         source,
         places,
         tuple(open_source(home.me, content) for content in contents),
+        sum(len(table.ids) for table in tables[:-1]),
     )
 
 

@@ -391,6 +391,7 @@ class Session:
         else:
             wanted = tuple(one for one, flag in zip(ids, chosen, strict=True) if flag)
             self._party.table = self._rows.table(self._model, wanted)
+            self._cache.watch_people(self._model, self._rows, wanted)
         scores = self._algorithm.predict(self._party, self._model.shard)
         return None if scores is None else np.asarray(scores)
 

@@ -46,7 +46,7 @@ from vertikal.errors import (
 from vertikal.files import disk_error, is_full
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.packets.packet_mesh import PacketMesh
-from vertikal.node.config.job_file import Job, in_words
+from vertikal.node.config.job_file import Job, settings_line
 from vertikal.node.models.evaluation import Evaluation
 from vertikal.node.models.score_reading import ScoreReading
 from vertikal.node.models.search_table import SearchTable
@@ -532,7 +532,7 @@ def _search(run: PartyRun, columns: Columns) -> tuple[int, SearchTable | None]:
             columns.parts == JUDGING,
             columns.classes,
         )
-    place.note("searched", f"chosen: {in_words(place.job.candidates[best])}")
+    place.note("searched", f"chosen: {settings_line(place.job.candidates[best])}")
     return best, table
 
 

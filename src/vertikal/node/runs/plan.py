@@ -55,9 +55,9 @@ STEP = 3
 SPEEDS = {"10 Mb/s": 10e6 / 8, "100 Mb/s": 100e6 / 8, "1 Gb/s": 1e9 / 8}
 GUESS = 10
 """Columns of a party that the job does not list."""
-WAITS = 0.7
-"""Seconds that services wait for beats and connections, before a run and at its end."""
-APPROVALS = 0.4
+WAITS = 0.4
+"""Seconds that services wait for beats: proposal, approvals, begin and end, 0.1 s for each."""
+APPROVALS = 0.25
 """Seconds of the work before a run on an idle machine: approvals by rule, threads."""
 READINGS = 4
 """Times that a service reads its table: to approve, align, prepare, and compare it once more."""
