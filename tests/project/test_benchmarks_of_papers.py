@@ -19,6 +19,7 @@ from benchmarks.papers.avfkam import data as avfkam
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
 from benchmarks.papers.pages import beside, results_of, write_page
+from benchmarks.papers.sets import at_hand
 from vertikal.reporting.units import seconds_text
 
 CHART = '<svg viewBox="0 0 1 1"><style>a { }</style><title>a chart</title></svg>'
@@ -254,3 +255,12 @@ def test_tables_of_credit_have_means_in_empty_cells(folder):
     assert X.shape == (8, 2)
     assert X[2, 0] == pytest.approx(np.mean([100, 200, 400, 500, 600, 700, 800]))
     assert y.tolist() == [1.0, -1.0] * 4
+
+
+def test_sets_that_are_absent_are_said_and_left_out(capsys):
+    absent = {"gisette": "gisette/gisette_scale.xz"}
+    assert list(at_hand("", ("a9a", "gisette", "w8a"), absent)) == ["a9a", "w8a"]
+    said = "left out: gisette (gisette/gisette_scale.xz is not in the data folder)\n"
+    assert capsys.readouterr().out == said
+    assert list(at_hand("w8a,a9a", ("a9a", "gisette", "w8a"), absent)) == ["w8a", "a9a"]
+    assert capsys.readouterr().out == ""

@@ -22,6 +22,7 @@ from benchmarks.harness import Benchmark, arguments, median
 from benchmarks.papers.avfkam.data import FILES, PARTS, missing, rows_of
 from benchmarks.papers.avfkam.processes import Pace, Processes, Result
 from benchmarks.papers.avfkam.settings import bandwidth_of
+from benchmarks.papers.sets import at_hand
 from vertikal.algorithms.kernel_machine.settings import AvfkamSettings, Stochastic
 from vertikal.reporting.line_chart import Series, line_chart
 
@@ -46,11 +47,7 @@ def main() -> None:
         repeats=3,
         rows=20_000,
     )
-    absent = missing()
-    for data in options.data.split(",") if options.data else FILES:
-        if data in absent:
-            print(f"left out: {data} ({absent[data]} is not in the data folder)", flush=True)
-            continue
+    for data in at_hand(options.data, FILES, missing()):
         study(data, options)
 
 

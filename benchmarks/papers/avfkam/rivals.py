@@ -23,6 +23,7 @@ from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.avfkam.data import FILES, PARTS, Rows, missing, rows_of
 from benchmarks.papers.avfkam.settings import DSG, bandwidth_of
 from benchmarks.papers.avfkam.table3 import auc
+from benchmarks.papers.sets import at_hand
 from benchmarks.papers.step_sizes import chosen_step
 from vertikal import AVFKAMClassifier, FDSKLClassifier
 from vertikal.baselines.doubly_stochastic import TSAMClassifier
@@ -62,11 +63,7 @@ WHOLE = {"rcv1-small": "rcv1"}
 
 def main() -> None:
     options = arguments(__doc__ or "", data="", splits=3, rows=0, steps=400, components=1024)
-    absent = missing()
-    for data in options.data.split(",") if options.data else FILES:
-        if data in absent:
-            print(f"left out: {data} ({absent[data]} is not in the data folder)", flush=True)
-            continue
+    for data in at_hand(options.data, FILES, missing()):
         study(data, options)
 
 

@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 from benchmarks.datasets import Split
 from benchmarks.harness import Benchmark, arguments
 from benchmarks.papers.fdskl.data import PARTS, SETS, missing, split_of
+from benchmarks.papers.sets import at_hand
 from benchmarks.papers.step_sizes import chosen_step
 from vertikal import FDSKLClassifier, SecureKernelSVC, Stochastic
 from vertikal.baselines.doubly_stochastic import DSGClassifier
@@ -51,11 +52,7 @@ def main() -> None:
         limit=10_000,
         tuning=8000,
     )
-    absent = missing()
-    for name in options.data.split(",") if options.data else SETS:
-        if name in absent:
-            print(f"left out: {name} ({absent[name]} is not in the data folder)", flush=True)
-            continue
+    for name in at_hand(options.data, SETS, missing()):
         study(name, options)
 
 
