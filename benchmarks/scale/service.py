@@ -206,6 +206,12 @@ def resident(child: subprocess.Popen[bytes]) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def worked(child: subprocess.Popen[bytes]) -> float:
+    """Processor seconds that a process and its own children have taken."""
+    ticks = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(bench: Benchmark, root: Path, repeats: int, jobs: int, port: int) -> None:
     children = {}
     try:
@@ -243,16 +249,21 @@ def measure(bench: Benchmark, root: Path, repeats: int, jobs: int, port: int) ->
 def in_a_row(
     bench: Benchmark, root: Path, children: dict[str, subprocess.Popen[bytes]], jobs: int
 ) -> None:
-    times, memory = [], []
+    times, memory, work = [], [], []
     for _ in range(jobs):
+        before = sum(worked(child) for child in children.values())
         times.append(submit(root)[0])
+        work.append(sum(worked(child) for child in children.values()) - before)
         memory.append(sum(resident(child) for child in children.values()))
     bench.figure(f"seconds of {jobs} identical jobs in a row", [round(one, 3) for one in times])
+    bench.figure("their processor seconds at all parties", [round(one, 2) for one in work])
     bench.figure("their memory in all, MB", [round(one / 1e6, 1) for one in memory])
     if jobs > 1:
         bench.target("memory of the last to the first", memory[-1] / memory[0], 1.05, at_most=True)
         ratio = median(times[-3:]) / median(times[:3])
         bench.target("time of the last three to the first three", ratio, 1.05, at_most=True)
+        ratio = median(work[-3:]) / median(work[:3])
+        bench.figure("processor seconds of the last three to the first three", ratio)
         bench.figure("time of the slowest of all to the first", max(times) / times[0])
 
 

@@ -48,9 +48,8 @@ def check_difference(home: PartyHome, record: JobRecord, rows: Mapping[bytes, by
             if close is not None and close < home.policy.least_difference:
                 _flag(home, record, close, what)
         name = f"{_title(table)}-{record.digest[:16]}"
-        write_whole(folder / name, b"".join(sorted(pairs)))
-        content = b"".join(one + pairs[one] for one in sorted(pairs))
-        write_whole(folder / f"{_CELLS}{name}", content)
+        write_whole(folder / name, _written(pairs))
+        write_whole(folder / f"{_CELLS}{name}", _written_cells(pairs))
 
 
 def _flag(home: PartyHome, record: JobRecord, close: int, what: str) -> None:
@@ -71,13 +70,14 @@ def least_difference(folder: Path, table: str, digest: str, marks: Collection[by
     An intersection of exactly the same rows does not count: it tells nothing new.
     """
     found = []
+    own, written = set(marks), _written(marks)
     for path in folder.glob(f"{_title(table)}-*"):
-        if not path.name.endswith(digest[:16]):
-            raw = path.read_bytes()
+        raw = path.read_bytes()
+        # The same rows are the same file: most earlier jobs are read and not taken apart.
+        if not path.name.endswith(digest[:16]) and raw != written:
             earlier = {raw[at : at + MARK_BYTES] for at in range(0, len(raw), MARK_BYTES)}
-            found.append(len(earlier ^ set(marks)))
-    different = [count for count in found if count]
-    return min(different, default=None)
+            found.append(len(earlier ^ own))
+    return min((count for count in found if count), default=None)
 
 
 def least_change(folder: Path, table: str, digest: str, pairs: Mapping[bytes, bytes]) -> int | None:
@@ -87,9 +87,11 @@ def least_change(folder: Path, table: str, digest: str, pairs: Mapping[bytes, by
     are as they were.
     """
     found = []
+    written = _written_cells(pairs)
     for path in folder.glob(f"{_CELLS}{_title(table)}-*"):
         raw = path.read_bytes()
-        if not path.name.endswith(digest[:16]) and len(raw) == 2 * MARK_BYTES * len(pairs):
+        others = not path.name.endswith(digest[:16]) and raw != written
+        if others and len(raw) == 2 * MARK_BYTES * len(pairs):
             steps = range(0, len(raw), 2 * MARK_BYTES)
             earlier = {
                 raw[at : at + MARK_BYTES]: raw[at + MARK_BYTES : at + 2 * MARK_BYTES]
@@ -98,6 +100,16 @@ def least_change(folder: Path, table: str, digest: str, pairs: Mapping[bytes, by
             if earlier.keys() == pairs.keys():
                 found.append(sum(earlier[one] != pairs[one] for one in pairs))
     return min((count for count in found if count), default=None)
+
+
+def _written(marks: Collection[bytes]) -> bytes:
+    """Write the marks of ids as they are kept, in their order."""
+    return b"".join(sorted(marks))
+
+
+def _written_cells(pairs: Mapping[bytes, bytes]) -> bytes:
+    """Write the marks of rows as they are kept, each after that of its id, in the order of ids."""
+    return b"".join(one + pairs[one] for one in sorted(pairs))
 
 
 def _title(table: str) -> str:
