@@ -95,8 +95,18 @@ def test_the_cost_is_what_was_sent(fitted):
         FDSKLClassifier(**SHARED, disclosure=FEW, feature_map=Fourier(functions="pair")),
         FDSKLClassifier(**SHARED, disclosure=FEW, feature_map=Fourier(bits=16)),
         AVFKAMClassifier(**SHARED, disclosure=FEW),
+        AVFKAMClassifier(**SHARED, disclosure=FEW, loss="square"),
+        AVFKAMClassifier(**SHARED, disclosure=FEW, loss="logistic"),
     ],
-    ids=["square", "smooth hinge", "pairs", "16 bits", "pairwise"],
+    ids=[
+        "square",
+        "smooth hinge",
+        "pairs",
+        "16 bits",
+        "pairwise",
+        "pairwise square",
+        "pairwise logistic",
+    ],
 )
 def test_losses_and_features(model):
     model.fit(X[TRAIN], Y[TRAIN])

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
+import hashlib
 
 import numpy as np
 import pytest
 
+from tests.conformance.running import run
 from tests.conformance.uniformity import check_uniform
 from tests.secure.hidden.hidden_run import cosines, draw_phases
 from tests.secure.meddling import changing
 from tests.secure.two_party.test_views import frames
-from tests.secure.two_party.two_party_run import NAMES, hide_between_two
+from tests.secure.two_party.two_party_run import NAMES, ROLES, hide_between_two
 from vertikal.errors import PassesUsedUp
+from vertikal.mesh import local_meshes
+from vertikal.secure.keys import prg
+from vertikal.secure.keys.agreement import agree
+from vertikal.secure.two_party.ciphertext_link import EXACT_BITS, CiphertextLink, proof_bits
 from vertikal.secure.two_party.parameters import FEATURES, PRIME_BITS, PRODUCTS
-from vertikal.secure.two_party.wire_words import wire_bytes
+from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.wire_words import pack, unpack
 
 ROWS, WIDTH = 96, 64
 PHASES = draw_phases(ROWS, WIDTH, 2, names=NAMES)
@@ -51,20 +57,48 @@ def test_whatever_is_sent_comes_back_uniform(step):
     check_uniform(seen["bob", "features/hidden"])
 
 
-@pytest.mark.parametrize(("what", "parameters"), [("features", FEATURES), ("products", PRODUCTS)])
-def test_a_public_key_that_is_none_does_not_show_c1(what, parameters):
-    """With b = 0 nothing cancels, and c1 of every answer is as uniform as before."""
-    shape = (len(parameters.primes), 1, parameters.degree)
-    size = wire_bytes(math.prod(shape), PRIME_BITS)
-    none = changing("key", lambda packed: np.zeros_like(packed) if packed.size == size else packed)
-    session = hide_between_two(
-        PHASES,
-        lambda hidden: hidden.product("forward", np.ones((WIDTH, 1)) / WIDTH),
-        wires={"ada": none},
-    )
-    seen = frames(session)
-    check_uniform(seen["bob", "features/hidden"])
-    check_uniform(seen["bob", "products/forward/answer/hidden"])
+@pytest.mark.parametrize("parameters", [FEATURES, PRODUCTS], ids=["features", "products"])
+@pytest.mark.parametrize("power", [0, 30])
+def test_a_public_key_that_would_show_the_helpers_secret_is_refused(parameters, power):
+    """With b = 2^30 the secret u stands in c0 above what words round off; with b = 1 below."""
+    ring = PolynomialRing(parameters)
+    bits = proof_bits(ring.modulus)
+
+    def work(mesh):
+        keys = agree(mesh, prg.fresh_key(), job="j", version="1", settings_digest="s", rows=1)
+        if mesh.me == ROLES.helper:
+            return CiphertextLink(mesh, keys, ROLES, ring, "test").me
+        b = np.zeros((len(ring.primes), 1, ring.degree), np.uint32)
+        for limb, prime in zip(b, ring.primes, strict=True):
+            limb[0, 0] = pow(2, power, prime)
+        tag = ROLES.tag("test/key")
+        mesh.send("bob", tag, pack(b, PRIME_BITS))
+        mesh.recv("bob", f"{tag}/proof")
+        packed = np.asarray(mesh.recv("bob", f"{tag}/proof/c0"))
+        c0 = ring.scaled(unpack(packed, (1, ring.degree), EXACT_BITS), EXACT_BITS)
+        # The best guess: what is added to the numbers, 2^power·u, is below their lowest bit.
+        guess = ring.fractions(c0, bits).astype("<u8")
+        answer = hashlib.sha256(b"answer" + guess.tobytes()).digest()
+        mesh.send("bob", f"{tag}/proof/answer", np.frombuffer(answer, np.uint8))
+        return guess
+
+    outcome = run(local_meshes(NAMES, 20.0), work)
+    assert 1 < ring.modulus >> (bits + 1) < 1 << 30
+    if power == 0:
+        assert outcome.unwrap()["bob"] == "bob"
+    else:
+        assert "ada cannot read what was encrypted under its public key" in str(
+            outcome.errors["bob"]
+        )
+
+
+def test_a_label_party_tells_nothing_of_what_the_helper_has_not_encrypted():
+    """Or the helper could have anything decrypted, 2^30·s first of all."""
+    for step in ("proof", "c0", "c1"):
+        wires = {"bob": changing(step, lambda packed: packed ^ np.uint8(85))}
+        session = hide_between_two(PHASES, lambda _: None, wires=wires)
+        assert "did not encrypt under the public key" in str(session.outcome.errors["ada"])
+        assert ("ada", "features/key/proof/answer") not in frames(session)
 
 
 def test_the_same_question_twice_has_other_noise_and_other_numbers():

@@ -23,7 +23,9 @@ def forward(hidden):
 
 
 def answers(session):
-    return [one for one in session.tape if one.header.tag.endswith("/answer")]
+    return [
+        one for one in session.tape if one.header.tag.endswith(("forward/answer", "adjoint/answer"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,15 @@ def test_a_key_of_numbers_that_are_no_residues_is_refused():
     assert "that are no residues; nothing was computed" in str(session.outcome.errors["bob"])
     assert not answers(session)
     assert isinstance(session.outcome.errors["ada"], PeerStopped)
+
+
+def test_a_wrong_answer_to_the_proof_of_a_key_is_refused():
+    wires = {"ada": changing("proof/answer", np.zeros_like)}
+    session = hide_between_two(PHASES, forward, wires=wires)
+    assert "ada cannot read what was encrypted under its public key" in str(
+        session.outcome.errors["bob"]
+    )
+    assert not answers(session)
 
 
 @pytest.mark.parametrize("step", ["cosines", "forward"])

@@ -8,6 +8,7 @@ import pytest
 
 from tests.secure.two_party.lattice_estimate import bits_of_security
 from vertikal.errors import InputError
+from vertikal.secure.two_party.ciphertext_link import EXACT_BITS, proof_bits
 from vertikal.secure.two_party.encrypted_product import tile_columns
 from vertikal.secure.two_party.parameters import (
     DEVIATION,
@@ -18,6 +19,7 @@ from vertikal.secure.two_party.parameters import (
     LatticeParameters,
     WordLengths,
 )
+from vertikal.secure.two_party.vector_writing import MOST_BITS
 
 TERNARY = math.sqrt(2 / 3)
 
@@ -41,17 +43,25 @@ def test_the_parameters_have_room_above_128_bits(parameters):
 
 def test_as_many_answers_as_are_allowed_leave_128_bits():
     """Whoever is content with the secret of any one answer has a chance with each of them."""
-    modulus = math.log2(FEATURES.modulus)
-    assert bits(FEATURES.degree, modulus) - math.log2(MOST_ANSWERS) > 128
+    for parameters in (FEATURES, PRODUCTS):
+        modulus = math.log2(parameters.modulus)
+        assert bits(parameters.degree, modulus) - math.log2(MOST_ANSWERS) > 128
 
 
-def test_a_public_key_that_is_none_leaves_128_bits():
-    """Every wanted coefficient of an answer told exactly takes one dimension off the secret u."""
-    for rows in (1, 1000, 32_561, 10**7):
-        across = tile_columns(rows, 1024, PRODUCTS.degree)
-        told = max(across, PRODUCTS.degree // across)
-        left = bits(PRODUCTS.degree - told, math.log2(PRODUCTS.modulus))
-        assert left - math.log2(MOST_ANSWERS) > 140
+@pytest.mark.parametrize("parameters", [FEATURES, PRODUCTS], ids=["features", "products"])
+def test_a_proven_public_key_leaves_words_without_its_errors(parameters):
+    bits, degree = proof_bits(parameters.modulus), parameters.degree
+    bound = parameters.modulus / 2 ** (bits + 1)
+    # An honest key's own noise and what rounding adds are below the bound by eight deviations.
+    noise = DEVIATION * math.sqrt(2 * degree * 2 / 3)
+    rounding = parameters.modulus / 2**EXACT_BITS * math.sqrt((degree * 2 / 3 + 1) / 12)
+    assert 8 * math.hypot(noise, rounding) < bound
+    if parameters is FEATURES:
+        # Words are rounded where A adds no more than a part of their last bit.
+        for rows in (1, 32_561, 10**7):
+            assert bound <= 2**-4 * parameters.modulus / 2 ** WordLengths(rows).shared
+    else:
+        assert bound < 2**-30 * parameters.modulus / 2**MOST_BITS
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,19 @@ def test_every_frame_is_uniform(data):
     assert sorted(seen) == [
         ("ada", "features/cosines"),
         ("ada", "features/key"),
+        ("ada", "features/key/proof/answer"),
         ("ada", "products/adjoint"),
         ("ada", "products/forward"),
         ("ada", "products/key"),
+        ("ada", "products/key/proof/answer"),
         ("bob", "features/hidden"),
+        *(("bob", f"features/key/proof{part}") for part in ("", "/c0", "/c1")),
         ("bob", "features/masked"),
         ("bob", "products/adjoint/answer"),
         ("bob", "products/adjoint/answer/hidden"),
         ("bob", "products/forward/answer"),
         ("bob", "products/forward/answer/hidden"),
+        *(("bob", f"products/key/proof{part}") for part in ("", "/c0", "/c1")),
     ]
     # What the helper reads, and the half of each answer that is to say nothing.
     check_residues(FEATURES, seen["ada", "features/key"])

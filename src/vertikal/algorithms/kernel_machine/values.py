@@ -104,7 +104,9 @@ def _dealerless_disclosures(learns: str) -> dict[str, Disclosure]:
     """Describe the messages of two parties without a dealer."""
     encrypted = "nothing, as long as learning with errors is hard: the helper has no key"
     return {
-        "key": Disclosure("public key", "the label party's public key", encrypted, True),
+        "key": Disclosure(
+            "public key", "the label party's public key, and its proof", encrypted, True
+        ),
         "cosines": Disclosure(
             "encrypted cosines", "the label party's cosines and sines, encrypted", encrypted, True
         ),

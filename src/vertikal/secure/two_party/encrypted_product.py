@@ -20,10 +20,10 @@ With N = 4, k = 2 and the tile ((1, 2), (3, 4)): T = 2 + X + 4X² + 3X³. For v 
 
 Proof sketch. B receives RLWE ciphertexts under A's key. A receives c1, uniform to A as in
 `shared_cosines`, and wanted coefficients of a phase with B's noise. Whatever A sent, that phase is
-a linear function of Y, plus u·(b + a·s) and e·s with B's fresh u and e. These are small if b is a
-public key; if it is not, the words tell N/k numbers at most about a u of N entries that serves this
-answer only, and they are under the noise too. So A learns linear functions of Y, as many and of as
-many bits as are counted (`hidden.openings`): noise leaves no word more.
+a linear function of Y, plus u·(b + a·s) and e·s with B's fresh u and e. These are 2^-30 of the
+noise or less, since A has proven that b is a public key (`ciphertext_link`). So A learns linear
+functions of Y, as many and of as many bits as are counted (`hidden.openings`): noise leaves no word
+more.
 """
 
 from __future__ import annotations

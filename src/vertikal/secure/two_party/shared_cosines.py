@@ -18,7 +18,8 @@ Proof sketch. B receives c0 of RLWE ciphertexts under A's key: uniform to B if r
 errors is hard. A receives words under a uniform mask, which say nothing whatever was asked, and
 c1·p + a·u + e with p B's polynomial: (a, a·u + e) is an RLWE sample under B's fresh secret u, with
 a grown from the pair's seed, so that the sum is uniform to A, who knows s but not u. A ciphertext
-that is not of the form above gives shares of another multiple of each e^{ib}, and no more.
+that is not of the form above gives shares of another multiple of each e^{ib}, and no more: the u in
+them is below what words round off, since A has proven its public key (`ciphertext_link`).
 """
 
 from __future__ import annotations
