@@ -212,6 +212,22 @@ def test_what_changes_comes_by_itself(world, owner):
     assert world.record.id.encode() in overview.body
 
 
+def test_a_stream_does_not_keep_its_session(world, owner, monkeypatch):
+    used = []
+    real = world.console.sessions.find
+
+    def find(token, **how):
+        used.append(how.get("used", True))
+        return real(token, **how)
+
+    monkeypatch.setattr(world.console.sessions, "find", find)
+    owner.get("/live/overview", until=b"event: regions")
+    # The request counts as use, the looks after it do not.
+    assert used[0]
+    assert not any(used[1:])
+    assert len(used) > 1
+
+
 def test_a_stream_ends_with_its_session(world, owner, monkeypatch):
     from vertikal.console import live
 
