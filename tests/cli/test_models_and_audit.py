@@ -178,8 +178,8 @@ def test_the_account_is_shown_and_verified(store):
         "('open', 'rounds')",
         "lender and accounts: 59 sums over rows for each direction; one that deviates can have "
         "had as many rows' features",
-        "lender and accounts: 2 predictions of one person at most with model credit of job a, "
-        "24 bits; the limit is 32",
+        "lender and accounts: 2 predictions of one person at most with the model of job "
+        "credit-a, 24 bits; the limit is 32",
         f"differential privacy: epsilon {epsilon_of(0.1, 1e-5):.4g} of 2 is spent, at delta 1e-05, "
         "by all jobs at that level",
     ]

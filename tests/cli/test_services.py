@@ -183,6 +183,7 @@ def test_join_sends_nothing_but_the_own_entry(folder):
         for name, said in (
             ("party", "entry: Object contains unknown field"),
             ("../bank/party", "file"),
+            ("shop", "error: the code is for shop, and shop.toml is not there; enter the code of"),
         ):
             code = InvitationCode(address, "sha256:00", name, bytes(16)).text()
             done = CliRunner().invoke(main, ["join", "--folder", str(bank)], input=code)

@@ -83,6 +83,7 @@ def join_(code: str | None, folder: Path, minutes: float) -> None:
     The code is asked for, or read from standard input. Whoever has it can join in this party's
     place, so it is no argument: those stand in the list of processes and in the shell's history.
     """
+    from vertikal.node.config.federation_file import check_party_name
     from vertikal.node.config.invitation import (
         InvitationCode,
         check_federation,
@@ -101,6 +102,12 @@ def join_(code: str | None, folder: Path, minutes: float) -> None:
     parsed = InvitationCode.parse(_ask_for_code())
     # All that can fail here fails before the code is used.
     name = parsed.name
+    check_party_name(name, "the party of the code")
+    if not (folder / f"{name}.toml").exists():
+        raise InputError(
+            f"the code is for {name}, and {name}.toml is not there; enter the code of this party, "
+            f"or let `vertikal keygen {name}` make it"
+        )
     entry = _entry(folder, name)
     member = parse_entry(entry, name)
     check_place(folder / "federation.toml")

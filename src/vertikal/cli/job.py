@@ -90,9 +90,15 @@ def plan(file: Path, as_json: bool, party: Path | None) -> None:
     help="Do nothing if fewer rows of the own table changed since the last model of this name.",
 )
 @click.option("--watch", "watched", is_flag=True, help="Follow the job until it has ended.")
+@json_option
 @party_option
 def submit(
-    file: Path, name: str | None, least_change: int | None, watched: bool, party: Path | None
+    file: Path,
+    name: str | None,
+    least_change: int | None,
+    watched: bool,
+    as_json: bool,
+    party: Path | None,
 ) -> None:
     """Submit the job in FILE to all its parties.
 
@@ -105,16 +111,24 @@ def submit(
     name = file.stem if name is None else name
     one = ask_service(party, "submit", name=name, job=content, least_change=least_change)
     if "changed" in one:
-        click.echo(
-            f"not submitted: {one['changed']} rows changed since the last model {name}, fewer than "
-            f"{least_change}"
-        )
+        if as_json:
+            print_json({"job": None, **one})
+        else:
+            click.echo(
+                f"not submitted: {one['changed']} rows changed since the last model {name}, fewer "
+                f"than {least_change}"
+            )
         return
-    _say(one)
     if watched:
         from vertikal.client import Party
 
-        Party(party).job(one["digest"]).wait(tell=click.echo)
+        if not as_json:
+            _say(one, as_json=False)
+        ended = Party(party).job(one["digest"]).wait(tell=None if as_json else click.echo)
+        if as_json:
+            print_json(ended.summary)
+    else:
+        _say(one, as_json)
 
 
 @job.command("list")
@@ -152,24 +166,27 @@ def show(job: str, as_json: bool, party: Path | None) -> None:
 
 @job.command()
 @click.argument("job", metavar="JOB")
+@json_option
 @party_option
-def approve(job: str, party: Path | None) -> None:
+def approve(job: str, as_json: bool, party: Path | None) -> None:
     """Approve exactly JOB: sign its digest.
 
     Its run may then read this party's table.
     """
     one = ask_service(party, "approve", job=job)
-    click.echo(f"approved {one['name']} of {one['from']}, digest {one['digest']}")
-    _say(one)
+    if not as_json:
+        click.echo(f"approved {one['name']} of {one['from']}, digest {one['digest']}")
+    _say(one, as_json)
 
 
 @job.command()
 @click.argument("job", metavar="JOB")
 @_REASON
+@json_option
 @party_option
-def reject(job: str, reason: str, party: Path | None) -> None:
+def reject(job: str, reason: str, as_json: bool, party: Path | None) -> None:
     """Reject JOB; it ends at all parties."""
-    _say(ask_service(party, "reject", job=job, words=reason))
+    _say(ask_service(party, "reject", job=job, words=reason), as_json)
 
 
 @job.command()
@@ -189,10 +206,11 @@ def watch(job: str, timeout: float, party: Path | None) -> None:
 @job.command()
 @click.argument("job", metavar="JOB")
 @_REASON
+@json_option
 @party_option
-def cancel(job: str, reason: str, party: Path | None) -> None:
+def cancel(job: str, reason: str, as_json: bool, party: Path | None) -> None:
     """End JOB at all parties, also while it runs."""
-    _say(ask_service(party, "cancel", job=job, words=reason))
+    _say(ask_service(party, "cancel", job=job, words=reason), as_json)
 
 
 def _state(one: dict[str, Any]) -> str:
@@ -201,5 +219,8 @@ def _state(one: dict[str, Any]) -> str:
     return f"{one['state']}: {why}" if why else str(one["state"])
 
 
-def _say(one: dict[str, Any]) -> None:
-    click.echo(f"job {one['job']}: {one['state']}")
+def _say(one: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(one)
+    else:
+        click.echo(f"job {one['job']}: {one['state']}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from vertikal.cli.terminal.output import json_option, print_json
 from vertikal.cli.terminal.party_option import ask_service, party_file, party_option, store_of
 from vertikal.errors import InputError
 
@@ -42,6 +43,7 @@ BATCH = 10_000
 @click.option(
     "--resume", is_flag=True, help="Keep the scores that the file has, and ask for the rest."
 )
+@json_option
 @party_option
 def predict(
     model: str,
@@ -52,6 +54,7 @@ def predict(
     version: int | None,
     unknown: str | None,
     resume: bool,
+    as_json: bool,
     party: Path | None,
 ) -> None:
     """Score the ids in a file, or the people of a table, with MODEL.
@@ -103,6 +106,9 @@ def predict(
         raise
     rows += [{"id": one, "status": _REFUSED} for one in asking[len(rows) :]]
     count = Counter(row["status"] for row in _write(out, wanted, kept, rows))
+    if as_json:
+        print_json({"out": out.name, "ids": len(wanted), "statuses": count, "reason": reason})
+        return
     told = ", ".join(f"{count[status]} {status}" for status in _STATUSES if count[status])
     click.echo(f"{len(wanted)} ids ({told}) written to {out.name}")
     if reason:

@@ -52,7 +52,7 @@ class JobHandle:
 
     @property
     def reason(self) -> str:
-        """Why it ended without a model; empty while it is open, and once it is done."""
+        """Reason of an end without a model; empty while the job is open, and once it is done."""
         return "" if self.done or self._summary["open"] else str(self._summary["words"])
 
     @property

@@ -102,7 +102,7 @@ def test_rows_held_out_are_measured_on_the_page(tmp_path, model, kinds):
 def test_numbers_and_several_classes_are_measured_on_the_page(tmp_path):
     numbers = FDSKLRegressor(3, n_components=48, random_state=0).fit(X[:200], X[:200, 1])
     text = numbers.write_report(tmp_path / "run.html", X[200:], X[200:, 1]).read_text()
-    assert "R², rows held out" in text
+    assert "R², rows given" in text
     three = np.digitize(X[:, 0], [-0.5, 0.5])
     model = FDSKLClassifier(3, n_components=48, random_state=0).fit(X[:200], three[:200])
     text = model.write_report(tmp_path / "run.html", X[200:], three[200:]).read_text()

@@ -38,7 +38,7 @@ def run_page(
     """Render the page of one run.
 
     ``trainings`` are those of the label parties by name, where the algorithm keeps them, else
-    ``objective`` are the values of its iterations. ``measures`` are of rows held out.
+    ``objective`` are the values of its iterations. ``measures`` are of the rows given to it.
     """
     parties, label_parties = tuple(settings["parties"]), tuple(settings["label_parties"])
     return render_page(
@@ -121,7 +121,7 @@ def _facts(
     facts = {"training": seconds_text(report.wall), "sent": bytes_text(ledger.bytes)}
     if measures is not None:
         main = measures.main
-        facts[f"{TITLES[main]}, rows held out"] = in_words(measures, main)
+        facts[f"{TITLES[main]}, rows given"] = in_words(measures, main)
     scores = [m.auc for t in trainings.values() for m in t.moments if m.auc is not None]
     if scores:
         facts["AUC, rows of validation"] = f"{scores[-1]:.4f}"

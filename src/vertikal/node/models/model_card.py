@@ -60,7 +60,11 @@ def describe(
         lines.append(("job", _job(one)))
     if "algorithm" not in facts:
         lines.append(("kind", one.kind))
-    lines += [(key, setting_text(value)) for key, value in facts.items() if key not in _TOLD]
+    lines += [
+        (key.replace("_", " "), setting_text(value))
+        for key, value in facts.items()
+        if key not in _TOLD
+    ]
     if "rows" in facts:
         held = f", {facts['held_out']:,} held out" if "held_out" in facts else ""
         lines.append(("rows", f"{facts['rows']:,}{held}"))
@@ -133,7 +137,7 @@ def compare(
     predicted = [_predicts(manifest.facts) for manifest, _ in (first, second)]
     alike = predicted[0] == predicted[1]
     if not alike:
-        rows.append(("predicts", *predicted, "not comparable"))
+        rows.append(("predicts", predicted[0], predicted[1], "not comparable"))
     if one is not None and other is not None:
         for name in one.together.numbers:
             if name in other.together.numbers:
