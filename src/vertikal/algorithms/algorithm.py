@@ -242,6 +242,13 @@ class Algorithm(ABC, Generic[SettingsT, ShardT]):
     def cost(self, settings: SettingsT, rows: int, columns: int) -> Cost:
         """Estimate the price of training on ``rows`` rows and ``columns`` columns per party."""
 
+    def grows_faster(self, settings: SettingsT) -> bool:
+        """Return True if `cost` grows faster than the rows, as by their square; by default not.
+
+        A plan then adds to its line what the formula has above a line.
+        """
+        return False
+
     @abstractmethod
     def known_answers(self, shard: ShardT, rows: npt.NDArray[np.float64]) -> Any:
         """Compute this party's own part of a prediction of invented rows: (rows, numbers).

@@ -68,13 +68,25 @@ def test_evaluation_is_part_of_it():
             algorithm="admm",
             settings={"loss": "square"},
         ),
+        Job(parties=PARTS, algorithm="gram", settings={"machine": "komd", "landmarks": 20}),
     ],
-    ids=["time", "folds by group", "positive", "dealer", "two labels", "classes", "admm"],
+    ids=["time", "folds by group", "positive", "dealer", "two labels", "classes", "admm", "gram"],
 )
 def test_kinds_of_jobs_that_can_be_planned(one):
     found = plan(one, 1000, {})
     assert set(found.parties) == set(one.names)
     assert all(party.bytes_sent > 0 for party in found.parties.values())
+
+
+def test_a_kernel_matrix_grows_by_the_square_of_the_rows():
+    whole = Job(parties=PARTS, algorithm="gram", settings={"gamma": 0.1})
+    columns = Job(parties=PARTS, algorithm="gram", settings={"gamma": 0.1, "landmarks": 20})
+    rows = 2000
+    sent = plan(whole, rows, {}).parties["bank"].bytes_sent
+    entries = 4 * rows * (rows + 1) / 2
+    # The rest is the alignment's.
+    assert entries < sent < 1.2 * entries
+    assert plan(columns, rows, {}).parties["bank"].bytes_sent < 0.2 * entries
 
 
 def test_probes_grow_until_one_takes_long_enough_or_has_all_rows(monkeypatch):

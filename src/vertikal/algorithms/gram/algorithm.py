@@ -87,6 +87,9 @@ class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
         memory[settings.label_parties[0]] += 24 * settings.held(rows)
         return Cost(sent, 3, memory, float(rows) * columns_held * (columns + square))
 
+    def grows_faster(self, settings: SecureKernelSettings) -> bool:
+        return settings.landmarks is None
+
     def known_answers(self, shard: SecureKernelShard, rows: Array) -> Array:
         """Compute this party's part of inner products with its first training rows."""
         centre, factor = shard.scaling.arrays()

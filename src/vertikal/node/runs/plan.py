@@ -2,9 +2,10 @@
 
 The probe goes through the stages of a run, all parties in this process: alignment, then all that a
 run does with its rows, search and evaluation included. It is done on two numbers of rows, and the
-line through both is drawn to all rows. Larger probes follow as long as they are quick, so that the
-line is not drawn far, and until both have several blocks of rows: from the second block on every
-product starts threads, a constant that a line from a single block would take for a slope.
+line through both is drawn to all rows; where a formula says that the cost grows faster than the
+rows, what it has above its own line is added. Larger probes follow as long as they are quick, so
+that the line is not drawn far, and until both have several blocks of rows: from the second block on
+every product starts threads, a constant that a line from a single block would take for a slope.
 
 Bytes and frames are counted exactly. Seconds are those of this machine, as busy as it is now, doing
 the work of all parties: where each has a machine of its own, a job with much work takes less. Links
@@ -135,14 +136,25 @@ def plan(job: Job, rows: int, links: Mapping[str, Link], reading: float = 0.0) -
         return max(float(first), first + slope * (rows - small.rows))
 
     cost = algorithm.cost(settings, rows, GUESS)
+    before, after = (algorithm.cost(settings, one.rows, GUESS) for one in (small, large))
+
+    def above(first: float, second: float, whole: float) -> float:
+        """Compute how far a formula is above the line through its values at both probes."""
+        faster = algorithm.grows_faster(settings)
+        return max(0.0, whole - extended(first, second)) if faster else 0.0
+
     busy = cores() / free_cores(len(job.table_parties))
     stages = {"begin": WAITS + APPROVALS * busy, "read": READINGS * reading}
     stages |= {name: extended(small.stages[name], large.stages[name]) for name in small.stages}
+    products = before.multiplications, after.multiplications
+    pace = max(0.0, large.stages[LEARN] - small.stages[LEARN]) / max(1.0, products[1] - products[0])
+    stages[LEARN] += pace * above(*products, cost.multiplications)
     parties = {}
     for name in job.names:
+        sent = above(*(one.bytes_sent.get(name, 0) for one in (before, after, cost)))
         first, second = small.parties[name], large.parties[name]
         parties[name] = PartyPlan(
-            int(extended(first.bytes_sent, second.bytes_sent)),
+            int(extended(first.bytes_sent, second.bytes_sent) + sent),
             int(extended(first.frames, second.frames)),
             cost.memory[name],
         )
