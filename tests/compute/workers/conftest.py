@@ -26,8 +26,8 @@ def notes():
 @pytest.fixture(params=["in process", pytest.param("ray", marks=pytest.mark.slow)])
 def group(request, notes):
     """Two workers of a party "a"; ``notes`` gets what it is told of them."""
+    request.getfixturevalue("in_process" if request.param == "in process" else "ray")
     made = WorkerGroup(Workers(count=2, patience=120.0, retries=2), "a", tell=notes.append)
-    made._ray = InProcessRay() if request.param == "in process" else request.getfixturevalue("ray")
     yield made
     made.close()
 

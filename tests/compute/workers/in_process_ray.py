@@ -33,6 +33,12 @@ class Actor:
     def __getattr__(self, method):
         return _Method(self, method)
 
+    def end(self):
+        """End at once; answers that were not taken are lost."""
+        self.made = None
+        for answer in self.asked:
+            answer.error = exceptions.ActorDiedError()
+
 
 class _Method:
     def __init__(self, actor, name):
@@ -75,10 +81,7 @@ class InProcessRay:
         return _Maker(kind, self.actors)
 
     def kill(self, actor):
-        """End a worker; answers that were not taken are lost with it."""
-        actor.made = None
-        for answer in actor.asked:
-            answer.error = exceptions.ActorDiedError()
+        actor.end()
 
 
 class _Maker:
