@@ -10,7 +10,7 @@ from ray import cloudpickle, exceptions
 
 
 class Reference:
-    """What `put` or a request returns; it holds bytes, or the error that `get` is to raise."""
+    """Reference that `put` or a request returns: bytes, or the error that `get` is to raise."""
 
     def __init__(self, data=b"", error=None):
         self.data, self.error = data, error

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 
-import ray
+import pytest
 
-from tests.compute.workers.in_process_ray import Actor
+ray = pytest.importorskip("ray", reason="Ray is not installed (extra ray)")
+
+from tests.compute.workers.in_process_ray import Actor  # noqa: E402
 
 
 def kill(group, number):
