@@ -366,8 +366,10 @@ class FDSKLRegressor(FederatedRegressor, FederatedKernelEstimator):
     ----------
     parties, label_parties, kernel, bandwidth, n_components, alpha, solver, feature_map, disclosure
         As those of `FDSKLClassifier`.
-    scale, missing, masking, cache_size, device, workers, tol, max_iter, timeout, random_state
-        As those of `FDSKLClassifier`; so is verbose.
+    scale, missing, masking, cache_size, device, workers, tol, max_iter, timeout
+        As those of `FDSKLClassifier`.
+    random_state, verbose
+        As those of `FDSKLClassifier`.
 
     Attributes
     ----------

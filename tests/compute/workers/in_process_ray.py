@@ -10,7 +10,7 @@ from ray import cloudpickle, exceptions
 
 
 class Reference:
-    """What `put` or a request returns; it holds bytes, or the error that `get` is to raise."""
+    """Reference that `put` or a request returns: bytes, or the error that `get` is to raise."""
 
     def __init__(self, data=b"", error=None):
         self.data, self.error = data, error
@@ -32,6 +32,12 @@ class Actor:
 
     def __getattr__(self, method):
         return _Method(self, method)
+
+    def end(self):
+        """End at once; answers that were not taken are lost."""
+        self.made = None
+        for answer in self.asked:
+            answer.error = exceptions.ActorDiedError()
 
 
 class _Method:
@@ -75,10 +81,7 @@ class InProcessRay:
         return _Maker(kind, self.actors)
 
     def kill(self, actor):
-        """End a worker; answers that were not taken are lost with it."""
-        actor.made = None
-        for answer in actor.asked:
-            answer.error = exceptions.ActorDiedError()
+        actor.end()
 
 
 class _Maker:

@@ -10,17 +10,13 @@ import pytest
 from pyarrow import csv, parquet
 from scipy import sparse
 
-from tests.compute.workers.in_process_ray import InProcessRay
 from tests.compute.workers.killing import kill
 from vertikal.compute import open_operator
 from vertikal.compute.open_operator import OpenOperator
-from vertikal.compute.workers.cluster import Workers
-from vertikal.compute.workers.shard_worker import SolverRows
 from vertikal.compute.workers.sharded_table import ShardedTable
 from vertikal.compute.workers.spread_operator import SpreadOperator, SpreadStore
 from vertikal.compute.workers.spread_place import SpreadPlace
 from vertikal.compute.workers.spread_ring_matrix import SpreadRingMatrix
-from vertikal.compute.workers.worker_group import WorkerGroup
 from vertikal.data.preparation import learn_preparation
 from vertikal.data.scaling import learn_scaling
 from vertikal.data.sources import open_source
@@ -212,9 +208,7 @@ def test_a_source_that_a_worker_cannot_read_is_named(group, tmp_path):
         ShardedTable.read(group, preparation, source, np.arange(5000))
 
 
-def test_workers_keep_no_more_than_a_solver_needs():
-    group = WorkerGroup(Workers(count=2), "a")
-    group._ray = InProcessRay()
+def test_workers_keep_no_more_than_a_solver_needs(group):
     there, _ = operators(group, True)
     objective = RowObjective(
         np.where(np.arange(ROWS)[:, None] % 3, 1.0, -1.0),
@@ -225,17 +219,18 @@ def test_workers_keep_no_more_than_a_solver_needs():
     )
     held = []
 
+    def of_solvers():
+        sizes = [one for found in group.ask_all("sizes") for one in found.items()]
+        return sum(size for name, size in sizes if name.startswith("solver"))
+
     def report(solution):
-        for actor in group.actors():
-            found = [one for one in actor.made._held.values() if isinstance(one, SolverRows)]
-            held.append(sum(len(one._rows) for one in found))
+        held.append(of_solvers())
 
     for _ in range(2):
         assert solve(there, objective, tolerance=1e-9, sample=FEW, report=report).iterations > 5
-    assert max(held) <= 4
-    told = [len(member.told) for member in group._members]
+    assert max(held) <= 4 * 8 * ROWS
     gc.collect()
-    SpreadStore(group, there._map, 10)
-    assert all(
-        len(member.told) < before - 10 for member, before in zip(group._members, told, strict=True)
-    )
+    # The next change lets workers let go, and whoever takes one's place is not told of it.
+    SpreadStore(group, FourierMap(Ring(8), np.zeros((1, 2)), np.zeros(2), 2), 10)
+    kill(group, 0)
+    assert of_solvers() == 0

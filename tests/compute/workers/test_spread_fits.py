@@ -49,8 +49,9 @@ def fitted(parties=3, **options):
     return FDSKLClassifier(parties, **(shared | options)).fit(X, Y)
 
 
-@pytest.mark.usefixtures("ray")
-def test_a_fit_at_workers_is_the_fit_in_threads():
+@pytest.mark.parametrize("where", ["in_process", pytest.param("ray", marks=pytest.mark.slow)])
+def test_a_fit_at_workers_is_the_fit_in_threads(request, where):
+    request.getfixturevalue(where)
     here, there = fitted(2), fitted(2, workers=2)
     assert there.bandwidth_ == here.bandwidth_
     assert there.n_iter_ == here.n_iter_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vertikal.compute.workers.cluster import Workers
 from vertikal.errors import InputError
 from vertikal.node.config.party_file import PartyFile
 
@@ -64,11 +65,20 @@ def test_tables_for_scoring_stand_before_the_one_of_training(tmp_path):
     assert list(file.tables_to_score("gone")) == []
 
 
+def test_workers_of_a_party(tmp_path):
+    assert load(tmp_path, GOOD).compute.spread() is None
+    said = '[compute]\nworkers = 4\naddress = "auto"\ngpus = 1\n[policy]'
+    found = load(tmp_path, GOOD.replace("[policy]", said)).compute.spread()
+    assert found == Workers(count=4, address="auto", gpus=1)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ('name = "bank"', 'name = "bank"\nnmae = "x"', "no setting 'nmae' in its first lines"),
         ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', r"no setting 'whom' in \[policy\]"),
+        ("[policy]", "[compute]\nworkers = -1\n[policy]", "compute.workers: count must be"),
+        ("[policy]", "[compute]\nworkers = 2\ngpus = -1\n[policy]", "compute.workers: gpus must"),
         ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
         ('["balance", "kind"]', "[]", "must offer one column at least"),
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),

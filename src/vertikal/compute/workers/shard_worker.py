@@ -175,7 +175,7 @@ class ShardWorker:
         return matrix.product(kind, vectors, lambda whole: whole[chosen, columns])
 
     def sizes(self) -> Mapping[str, int]:
-        """Return the bytes of all arrays that are held here, by name."""
+        """Return the bytes of what is held here, by name."""
         return {name: one.nbytes for name, one in self._held.items() if hasattr(one, "nbytes")}
 
 
@@ -184,6 +184,11 @@ class SolverRows:
 
     def __init__(self) -> None:
         self._rows: dict[str, Array] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers that come and go."""
+        return sum(one.nbytes for one in self._rows.values())
 
     def begin_objective(self, loss: Loss, targets: Array, shares: Array, constant: Array) -> None:
         """Take the targets and shares of the rows, and what f begins with."""

@@ -177,7 +177,7 @@ class WorkerGroup:
             try:
                 return self._take(reference)
             except self._losses() as error:
-                self._replace(number, begun, error)
+                self._put_another(number, begun, error)
 
     def _cluster(self) -> Any:
         with self._lock:
@@ -232,7 +232,7 @@ class WorkerGroup:
                 self._take(member.unconfirmed[0])
                 member.unconfirmed.popleft()
             except self._losses() as error:
-                self._replace(number, begun, error)
+                self._put_another(number, begun, error)
 
     def _started(self, number: int) -> _Worker:
         member = self._members[number]
@@ -244,7 +244,7 @@ class WorkerGroup:
                 try:
                     self._greet(one)
                 except self._losses() as error:
-                    self._replace(one, self._members[one].begun, error)
+                    self._put_another(one, self._members[one].begun, error)
             self._say(self._whereabouts())
         return member
 
@@ -282,7 +282,7 @@ class WorkerGroup:
         hosts = {member.host for member in self._members}
         return f"{len(self)} workers on {', '.join(sorted(hosts))}"
 
-    def _replace(self, number: int, begun: int, error: Exception) -> None:
+    def _put_another(self, number: int, begun: int, error: Exception) -> None:
         """Start another worker in the place of a lost one, and tell it all that it is to hold."""
         with self._lock:
             member = self._members[number]
@@ -303,7 +303,7 @@ class WorkerGroup:
             try:
                 self._greet(number)
             except self._losses() as again:
-                self._replace(number, member.begun, again)
+                self._put_another(number, member.begun, again)
                 return
             member.unconfirmed.extend(self._send(member, change) for change in member.told)
         self._confirm(number, 0)
