@@ -24,9 +24,9 @@ from vertikal.aggregation.messages import (
     Done,
     Inbox,
     Neighbourhood,
-    Offer,
     Refused,
-    Waiting,
+    RoundOffer,
+    RoundPending,
     Welcome,
 )
 from vertikal.aggregation.opened_rounds import OpenedRounds, RoundPolicy
@@ -80,7 +80,7 @@ class Play:
             clients[name] = one
         return cls(authority, keys, clients)
 
-    def offer(self, names: Iterable[str]) -> Offer:
+    def offer(self, names: Iterable[str]) -> RoundOffer:
         names = list(names)
         self.rounds += 1
         self.reference = f"{self.rounds:032d}"
@@ -89,7 +89,7 @@ class Play:
         job = job_of("play", self.reference)
         terms = Terms(job, tuple(names), plan, public, TASK.ring, TILE.length)
         self.centre = server.ServerState(terms)
-        return Offer(self.reference, TILE, names, plan.degree, plan.threshold)
+        return RoundOffer(self.reference, TILE, names, plan.degree, plan.threshold)
 
     def advertised(self, names: Iterable[str] = NAMES) -> dict[str, Neighbourhood]:
         """Keys and coins: what each client is told about its neighbours."""
@@ -311,7 +311,7 @@ def test_a_round_is_drawn_anew_only_so_often():
 
 def test_questions_outside_a_round_are_refused():
     one = Play.begin().clients["c0"]
-    assert one.answer(Waiting(3, "few")) is None
+    assert one.answer(RoundPending(3, "few")) is None
     for question in (Coins({}), Announced([]), Welcome(TASK)):
         with pytest.raises(SecrecyError):
             one.answer(question)

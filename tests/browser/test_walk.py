@@ -15,7 +15,7 @@ from tests.service_processes import ServiceProcesses
 from tests.waiting import until
 from vertikal.client.connection import Connection
 from vertikal.console.server import ConsoleServer
-from vertikal.node.config.party_file import Console
+from vertikal.node.config.party_file import ConsoleAddress
 from vertikal.node.control import ask
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -257,7 +257,9 @@ def test_a_lost_connection_and_a_service_that_starts_again_are_told(services, de
     bank.server.stop()
     notice.wait_for()
     assert "trying again" in notice.inner_text()
-    bank.server = ConsoleServer(bank.connection, Console(bank.origin.removeprefix("http://")))
+    bank.server = ConsoleServer(
+        bank.connection, ConsoleAddress(bank.origin.removeprefix("http://"))
+    )
     bank.server.start()
     # The session is still known.
     notice.wait_for(state="hidden")

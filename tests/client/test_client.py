@@ -14,7 +14,7 @@ from tests.project.test_snippets import ROOT, blocks_of, run_page
 from vertikal.client import Party
 from vertikal.client.displays import facts, heading, table
 from vertikal.client.jobs import JobHandle, Jobs
-from vertikal.client.models import Scores
+from vertikal.client.models import ScoreRecords
 from vertikal.errors import InputError, JobFailed
 from vertikal.node import service
 from vertikal.node.config.job_file import Job
@@ -130,7 +130,7 @@ def test_scores_come_one_per_id(lender):
     assert scores[2]["status"] == "unknown"
     assert "probability_1" in scores[0]
     assert list(scores.to_pandas()["id"]) == ["1001", "1002", "nobody"]
-    assert "and 5 more" in Scores([dict(scores[0])] * 25)._repr_html_()
+    assert "and 5 more" in ScoreRecords([dict(scores[0])] * 25)._repr_html_()
 
 
 class Tags(HTMLParser):
@@ -171,7 +171,7 @@ def test_every_text_is_escaped():
         heading(EVIL, EVIL),
         job._repr_html_(),
         Jobs([job])._repr_html_(),
-        Scores([{EVIL: EVIL}])._repr_html_(),
+        ScoreRecords([{EVIL: EVIL}])._repr_html_(),
     ):
         tags = Tags()
         tags.feed(shown)

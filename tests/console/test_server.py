@@ -21,7 +21,7 @@ from vertikal.console.server import ConsolePlace, ConsoleServer
 from vertikal.console.sessions import VIEWER
 from vertikal.errors import InputError
 from vertikal.node.backup.archive import write_backup
-from vertikal.node.config.party_file import Console, PartyFile
+from vertikal.node.config.party_file import ConsoleAddress, PartyFile
 from vertikal.node.storage.audit_log import read
 
 
@@ -88,7 +88,7 @@ def test_it_listens_on_loopback_only(bank):
 
 
 def test_a_socket_serves_a_proxy(bank):
-    settings = Console("unix:console.sock", "https://console.bank.example")
+    settings = ConsoleAddress("unix:console.sock", "https://console.bank.example")
     server = ConsoleServer(bank, settings)
     try:
         assert server.start() == "https://console.bank.example"

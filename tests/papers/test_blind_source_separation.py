@@ -22,7 +22,7 @@ from sklearn.datasets import load_svmlight_file
 
 from tests.privacy.attacks.label_view import Run, train
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
-from vertikal.privacy.attacks.score import Score, matched_correlations, score
+from vertikal.privacy.attacks.score import AttackScore, matched_correlations, score
 from vertikal.privacy.attacks.source_separation import separate
 from vertikal.ring.integers import Ring
 
@@ -60,7 +60,7 @@ def run(seed: int, bandwidth: float | str) -> tuple[Run, Array]:
     return train({"bank": own, "shop": hidden}, targets, settings), hidden
 
 
-def separated(run: Run, truth: Array) -> Score:
+def separated(run: Run, truth: Array) -> AttackScore:
     view = run.views["bank"]
     return score(separate(view.phases, view.own_phases, view.ring).components, truth)
 

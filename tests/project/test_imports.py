@@ -245,6 +245,23 @@ def exceptions_elsewhere(package: Path) -> list[str]:
     ]
 
 
+def names_of_two_classes(package: Path) -> list[str]:
+    """Public classes that have the name of another one: a reader must not have to ask which.
+
+    `vertikal.client` has its own `Party`, the only word for what an owner asks and decides by.
+    """
+    homes: dict[str, list[str]] = {}
+    for file in sorted(package.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(file.relative_to(package)))
+    return [
+        f"{name}: {', '.join(found)}"
+        for name, found in homes.items()
+        if len(found) > 1 and name != "Party"
+    ]
+
+
 def undescribed_folders(package: Path) -> list[str]:
     """Folders whose ``__init__.py`` does not say in two sentences what the room is for."""
     found = []
@@ -326,6 +343,7 @@ RULES = [
     forbidden_randomness,
     records_read_elsewhere,
     exceptions_elsewhere,
+    names_of_two_classes,
     undescribed_folders,
     crowded_folders,
     nameless_files,
@@ -440,6 +458,14 @@ def test_a_folder_without_init_is_caught(tmp_path):
     package = plant(tmp_path, "kernels/spectral.py", "")
     (package / "kernels" / "__init__.py").unlink()
     assert undescribed_folders(package)
+
+
+def test_a_name_of_two_classes_is_caught(tmp_path):
+    package = plant(tmp_path, "node/a.py", "class Hello: ...\nclass _Kept: ...\n")
+    plant(tmp_path, "mesh/a.py", "class _Kept: ...\n")
+    assert names_of_two_classes(package) == []
+    plant(tmp_path, "mesh/b.py", "class Hello: ...\n")
+    assert names_of_two_classes(package)
 
 
 def test_a_crowded_folder_is_caught(tmp_path):

@@ -37,12 +37,12 @@ from vertikal.aggregation.messages import (
     Done,
     Down,
     Items,
+    KernelRows,
     Means,
     Ready,
     Refused,
-    Rows,
+    RoundPending,
     Up,
-    Waiting,
     Welcome,
     head,
     packed,
@@ -179,7 +179,7 @@ class Device:
                         f"{seconds:g} s"
                     )
                 said = self._receive()
-                if isinstance(said, Waiting):
+                if isinstance(said, RoundPending):
                     progress(f"waiting: {said.reason}")
                     continue
                 reply = self._participant.answer(said)
@@ -230,7 +230,7 @@ class Device:
 
     def _some_rows(self, items: Array) -> Array:
         self._send(AskRows([int(item) for item in items]))
-        said = self._expect(Rows)
+        said = self._expect(KernelRows)
         if said.rows != len(items) or not 0 < said.items <= MOST_ITEMS:
             raise WireError(f"{self.name}: the server sent other rows than asked for")
         size, kind = read_head(self._read(HEAD))

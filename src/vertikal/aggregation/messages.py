@@ -19,9 +19,9 @@ from vertikal.mesh.wire import MAX_RECORD
 from vertikal.records import msgpack_reader
 from vertikal.secure.secagg.rounds import (
     Advertisement,
+    CoinOpening,
     Confirmations,
     EncryptedShares,
-    Opening,
     Revealed,
     Roster,
 )
@@ -50,7 +50,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=Tru
     nonce: Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 
 
-class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class ClientHello(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Up: the ticket, and the signature over the nonce."""
 
     ticket: Ticket
@@ -67,14 +67,14 @@ class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Up: this client takes part in the next round."""
 
 
-class Waiting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class RoundPending(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Down, now and then: a round has not begun yet, and why."""
 
     clients: int
     reason: Text
 
 
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class RoundOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Down: a round begins; answered by the client's keys."""
 
     round: Reference
@@ -84,7 +84,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     threshold: int
 
 
-class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class ClientKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Up: round 1."""
 
     said: Advertisement
@@ -99,7 +99,7 @@ class Coins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
 class Coin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Up: the own coin, if the committee has this client."""
 
-    opening: Opening
+    opening: CoinOpening
 
 
 class Neighbourhood(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
@@ -139,7 +139,7 @@ class Confirmed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=Tru
     codes: Confirmations
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class UnmaskingAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Up: round 4."""
 
     revealed: Revealed
@@ -199,19 +199,30 @@ class AskRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
     ]
 
 
-class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+class KernelRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Down: how many rows of the kernel follow as bare bytes, float64."""
 
     rows: int
     items: int
 
 
-Up = Hello | Ready | Keys | Coin | Shares | Codes | Answer | AskItems | AskMeans | AskRows
+Up = (
+    ClientHello
+    | Ready
+    | ClientKeys
+    | Coin
+    | Shares
+    | Codes
+    | UnmaskingAnswer
+    | AskItems
+    | AskMeans
+    | AskRows
+)
 Down = (
     Challenge
     | Welcome
-    | Waiting
-    | Offer
+    | RoundPending
+    | RoundOffer
     | Coins
     | Neighbourhood
     | Inbox
@@ -222,7 +233,7 @@ Down = (
     | Refused
     | Items
     | Means
-    | Rows
+    | KernelRows
 )
 
 _read_up: Callable[[bytes], Up] = msgpack_reader(cast(Any, Up))

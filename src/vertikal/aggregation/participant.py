@@ -23,23 +23,23 @@ from vertikal.aggregation.messages import (
     PROTOCOL,
     Abandoned,
     Announced,
-    Answer,
     Challenge,
+    ClientHello,
+    ClientKeys,
     Codes,
     Coin,
     Coins,
     Confirmed,
     Done,
     Down,
-    Hello,
     Inbox,
-    Keys,
     Neighbourhood,
-    Offer,
     Refused,
+    RoundOffer,
+    RoundPending,
     Shares,
+    UnmaskingAnswer,
     Up,
-    Waiting,
 )
 from vertikal.aggregation.opened_rounds import OpenedRounds, RoundPolicy
 from vertikal.aggregation.task import Task, Tile
@@ -95,7 +95,7 @@ class Participant:
         self._given: Contribution | None = None
         self.task: Task | None = None
 
-    def greet(self, said: Challenge, aggregation: str, fingerprint: str) -> Hello:
+    def greet(self, said: Challenge, aggregation: str, fingerprint: str) -> ClientHello:
         """Show who this client is, to this server alone."""
         if (said.protocol, said.aggregation) != (PROTOCOL, aggregation):
             raise AgreementError(
@@ -104,7 +104,7 @@ class Participant:
             )
         self._aggregation = aggregation
         parts = hello_parts(aggregation, fingerprint, said.nonce)
-        return Hello(self._ticket, self._key.sign(*parts))
+        return ClientHello(self._ticket, self._key.sign(*parts))
 
     def give(self, numbers: Contribution) -> None:
         """Set what this client adds to the next sum; a round that is under way is left."""
@@ -119,9 +119,9 @@ class Participant:
     def answer(self, said: Down) -> Up | Array | Done | None:
         """Answer a question; `Done` once the round is over, None where the server wants nothing."""
         match said:
-            case Waiting():
+            case RoundPending():
                 return None
-            case Offer():
+            case RoundOffer():
                 return self._begin(said)
             case Coins():
                 told = CoinCommitments(said.commitments)
@@ -144,7 +144,7 @@ class Participant:
                 raise PeerVisibleError(f"{self.name}: the server refuses: {said.reason}")
         raise SecrecyError(f"{self.name}: {type(said).__name__} is no question of a round")
 
-    def _begin(self, said: Offer) -> Keys:
+    def _begin(self, said: RoundOffer) -> ClientKeys:
         self._round = None
         self._offers += 1
         if self._offers > MOST_OFFERS:
@@ -179,7 +179,7 @@ class Participant:
         terms = Terms(job, clients, plan, keys, task.ring, said.tile.length)
         state = client.ClientState(self.name, terms, self._key)
         self._round = _Round(said.round, said.tile, given, numbers, keys, state)
-        return Keys(client.advertise(state))
+        return ClientKeys(client.advertise(state))
 
     def _share(self, said: Neighbourhood) -> Shares:
         now = self._current()
@@ -212,7 +212,7 @@ class Participant:
         now.survivors = said.clients
         return Codes(codes)
 
-    def _unmask(self, said: Confirmed) -> Answer:
+    def _unmask(self, said: Confirmed) -> UnmaskingAnswer:
         """Note the round as opened, on disk, before the shares that open it leave."""
         now = self._current()
         silent = sorted(now.state.survivors - {self.name} - said.codes.codes.keys())
@@ -225,7 +225,7 @@ class Participant:
         expected = now.state.terms.clients if now.expected else None
         self._opened.add(now.tile, now.survivors, now.numbers, expected)
         self._offers = 0
-        return Answer(revealed)
+        return UnmaskingAnswer(revealed)
 
     def _current(self) -> _Round:
         if self._round is None:

@@ -47,7 +47,7 @@ def console(
     from vertikal.console.sessions import APPROVER, VIEWER
     from vertikal.errors import InputError
     from vertikal.mesh.addresses import check_address
-    from vertikal.node.config.party_file import Console, PartyFile
+    from vertikal.node.config.party_file import ConsoleAddress, PartyFile
 
     connection = Connection.to(party)
     place = ConsolePlace.of(connection)
@@ -68,7 +68,7 @@ def console(
     settings = PartyFile.load(connection.file).console
     if listen is not None:
         check_address(listen, plaintext=True)
-        settings = Console(listen)
+        settings = ConsoleAddress(listen)
     server = ConsoleServer(connection, settings)
     stopped = threading.Event()
 

@@ -88,7 +88,7 @@ class StoredModel:
             )
         return EvaluationDisplay(found)
 
-    def predict(self, ids: Any, *, unknown: str | None = None) -> Scores:
+    def predict(self, ids: Any, *, unknown: str | None = None) -> ScoreRecords:
         """Score ids with exactly this version, at its first label party; see `Party.predict`."""
         return predict(self.connection, self.name, ids, version=self.version, unknown=unknown)
 
@@ -129,7 +129,7 @@ class Models(tuple[StoredModel, ...]):
         return displays.table(("model", "version", "stored", "algorithm", "digest"), rows)
 
 
-class Scores(list[dict[str, Any]]):
+class ScoreRecords(list[dict[str, Any]]):
     """One record per id: ``id``, ``status``, ``value``, and by class ``probability_...``."""
 
     def to_pandas(self) -> Any:
@@ -152,7 +152,7 @@ def predict(
     *,
     version: int | None = None,
     unknown: str | None = None,
-) -> Scores:
+) -> ScoreRecords:
     """Ask the service for scores, some thousands of ids at a time."""
     from vertikal.node.models.score_reading import flat
 
@@ -161,7 +161,7 @@ def predict(
     if isinstance(ids, str | bytes):
         raise InputError.of("ids", "a sequence of ids", ids)
     wanted = [str(one) for one in ids]
-    scores = Scores()
+    scores = ScoreRecords()
     for start in range(0, len(wanted), BATCH):
         answer = connection.ask(
             "predict",

@@ -17,7 +17,7 @@ import msgspec
 from vertikal.client import displays
 from vertikal.client.connection import Connection
 from vertikal.client.jobs import JobHandle, Jobs
-from vertikal.client.models import Models, Scores, StoredModel, predict
+from vertikal.client.models import Models, ScoreRecords, StoredModel, predict
 from vertikal.errors import InputError
 from vertikal.node.config.job_file import Job
 
@@ -83,7 +83,7 @@ class Party:
 
     def predict(
         self, model: str, ids: Any, *, version: int | None = None, unknown: str | None = None
-    ) -> Scores:
+    ) -> ScoreRecords:
         """Score ids with a model that this party leads.
 
         ``unknown`` says what to do with an id that a party lacks: "reject" or "degraded"; by
@@ -94,9 +94,9 @@ class Party:
     # The other parties.
 
     @property
-    def peers(self) -> Peers:
+    def peers(self) -> PeerList:
         """The other parties, and what does not fit about each."""
-        return Peers(self._connection.ask("peers"))
+        return PeerList(self._connection.ask("peers"))
 
     def catalog(self, *names: str) -> Catalog:
         """Ask what other parties, or these, offer to this one, as far as they allow."""
@@ -113,7 +113,7 @@ class Party:
             return f"{shown}<div>{displays.text(error)}</div>"
 
 
-class Peers(tuple[Mapping[str, Any], ...]):
+class PeerList(tuple[Mapping[str, Any], ...]):
     """The other parties, as `vertikal federation check --json` has them."""
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from vertikal.console import live
 from vertikal.console.forms import read_body, read_form
 from vertikal.console.guard import SESSION, Guard, is_from_form
-from vertikal.console.page import Answer, Asked, fill
+from vertikal.console.page import PageAnswer, PageRequest, fill
 from vertikal.console.pages import audit, jobs, models, overview, tables
 from vertikal.console.party_view import PartyView
 from vertikal.console.results import Results
@@ -18,7 +18,7 @@ from vertikal.console.sessions import Session, Sessions
 from vertikal.errors import RequestRefused, VertikalError
 from vertikal.reporting.rendering import render_template
 
-PAGES: dict[str, Callable[[Asked], Answer]] = {
+PAGES: dict[str, Callable[[PageRequest], PageAnswer]] = {
     "/": overview.overview,
     "/jobs": jobs.job_list,
     "/jobs/{digest}": jobs.job_page,
@@ -36,7 +36,7 @@ PAGES: dict[str, Callable[[Asked], Answer]] = {
     "/audit/file": audit.export,
 }
 """Pages by path."""
-CHANGES: dict[str, Callable[[Asked], Answer]] = {
+CHANGES: dict[str, Callable[[PageRequest], PageAnswer]] = {
     "/jobs/{digest}/{verdict}": jobs.decide,
     "/models/{name}/{version}/delete": models.delete,
     "/models/{name}/{version}/score": models.score,
@@ -44,7 +44,7 @@ CHANGES: dict[str, Callable[[Asked], Answer]] = {
     "/audit/verify": audit.verified,
 }
 """Changes by path; each needs the token of a form."""
-LIVE: dict[str, Callable[[Asked], dict[str, str]]] = {
+LIVE: dict[str, Callable[[PageRequest], dict[str, str]]] = {
     "/live/overview": overview.regions,
     "/live/jobs/{digest}": jobs.regions,
 }
@@ -100,7 +100,7 @@ class Console:
         self.sessions.end(session)
         self._note("console session ended", role=session.role)
 
-    def error(self, status: int, words: str, session: Session | None = None) -> Answer:
+    def error(self, status: int, words: str, session: Session | None = None) -> PageAnswer:
         """Make the page of an error; its words may be those of another party."""
         title = {
             401: "Please open a link",
@@ -118,7 +118,7 @@ class Console:
             status=status,
             wait=5 if status == 503 else 0,
         )
-        return Answer(page, status)
+        return PageAnswer(page, status)
 
     def _refuse(self, status: int, words: str) -> Any:
         return _response(self.error(status, words))
@@ -131,8 +131,8 @@ def _routes(console: Console) -> Any:
     from starlette.responses import StreamingResponse
     from starlette.routing import Route
 
-    def asked_by(request: Request, form: dict[str, str] | None = None) -> Asked:
-        return Asked(
+    def asked_by(request: Request, form: dict[str, str] | None = None) -> PageRequest:
+        return PageRequest(
             console.view,
             request.scope[SESSION],
             dict(request.path_params),
@@ -141,7 +141,9 @@ def _routes(console: Console) -> Any:
             console.results,
         )
 
-    def answered(make: Callable[[Asked], Answer], asked: Asked, fault: int) -> Answer:
+    def answered(
+        make: Callable[[PageRequest], PageAnswer], asked: PageRequest, fault: int
+    ) -> PageAnswer:
         try:
             return make(asked)
         except RequestRefused as refusal:
@@ -149,13 +151,13 @@ def _routes(console: Console) -> Any:
         except VertikalError as error:
             return console.error(fault, " ".join(str(error).split()), asked.session)
 
-    def page(make: Callable[[Asked], Answer]) -> Any:
+    def page(make: Callable[[PageRequest], PageAnswer]) -> Any:
         async def answer(request: Request) -> Any:
             return _response(await run_in_threadpool(answered, make, asked_by(request), 503))
 
         return answer
 
-    def change(make: Callable[[Asked], Answer]) -> Any:
+    def change(make: Callable[[PageRequest], PageAnswer]) -> Any:
         async def answer(request: Request) -> Any:
             session = request.scope[SESSION]
             try:
@@ -164,7 +166,7 @@ def _routes(console: Console) -> Any:
             except RequestRefused as refusal:
                 return _response(console.error(refusal.status, str(refusal), session))
             except ClientDisconnect:
-                return _response(Answer("", 400))
+                return _response(PageAnswer("", 400))
             if not is_from_form(session, form):
                 words = "this form is not of your session; open the page again. Nothing was done"
                 return _response(console.error(403, words, session))
@@ -172,7 +174,7 @@ def _routes(console: Console) -> Any:
 
         return answer
 
-    def stream(make: Callable[[Asked], dict[str, str]]) -> Any:
+    def stream(make: Callable[[PageRequest], dict[str, str]]) -> Any:
         async def answer(request: Request) -> Any:
             asked = asked_by(request)
             watcher = live.Watcher(request.cookies.get(console.cookie, ""), asked.session.digest)
@@ -203,7 +205,7 @@ def _routes(console: Console) -> Any:
         told = fill(
             "entered.html", party=console.view.name, session=found[1], menu="", title="Welcome"
         )
-        response = _response(Answer(told))
+        response = _response(PageAnswer(told))
         response.set_cookie(
             console.cookie,
             found[0],
@@ -218,14 +220,14 @@ def _routes(console: Console) -> Any:
         name = request.path_params["name"]
         if name not in STATIC:
             return _response(console.error(404, "there is no such page", request.scope[SESSION]))
-        return _response(Answer(static_file(name), media_type=STATIC[name]))
+        return _response(PageAnswer(static_file(name), media_type=STATIC[name]))
 
     async def lost(request: Request, error: Exception) -> Any:
         return _response(console.error(404, "there is no such page", request.scope[SESSION]))
 
-    def leave(asked: Asked) -> Answer:
+    def leave(asked: PageRequest) -> PageAnswer:
         console.leave(asked.session)
-        return Answer(
+        return PageAnswer(
             fill("left.html", party=console.view.name, session=None, menu="", title="Signed out")
         )
 
@@ -240,7 +242,7 @@ def _routes(console: Console) -> Any:
     return Starlette(routes=routes, exception_handlers={404: lost, 405: lost})
 
 
-def _response(answer: Answer) -> Any:
+def _response(answer: PageAnswer) -> Any:
     from starlette.responses import Response
 
     return Response(

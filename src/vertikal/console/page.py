@@ -31,7 +31,7 @@ MENU = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageAnswer:
     """The answer to a request: a page, a file to keep, or the way to another page."""
 
     content: str | bytes = ""
@@ -40,12 +40,12 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def to(cls, path: str) -> Answer:
+    def to(cls, path: str) -> PageAnswer:
         """Send the browser to another page after a change, so that a reload repeats nothing."""
         return cls("", 303, headers={"location": path})
 
     @classmethod
-    def file(cls, content: str | bytes, name: str, media_type: str) -> Answer:
+    def file(cls, content: str | bytes, name: str, media_type: str) -> PageAnswer:
         """Send a file that the browser keeps, and does not open as a page."""
         return cls(
             content,
@@ -55,7 +55,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageRequest:
     """A request of somebody with a session."""
 
     view: PartyView
@@ -67,9 +67,9 @@ class Asked:
 
     def page(
         self, template: str, *, menu: str, title: str, status: int = 200, **values: Any
-    ) -> Answer:
+    ) -> PageAnswer:
         """Fill a template of this room that extends "frame.html"."""
-        return Answer(self.fill(template, menu=menu, title=title, **values), status)
+        return PageAnswer(self.fill(template, menu=menu, title=title, **values), status)
 
     def fill(self, template: str, **values: Any) -> str:
         """Fill a template, a page or a part of one."""

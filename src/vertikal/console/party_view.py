@@ -19,7 +19,7 @@ FRESH = 0.8
 """Seconds for which an answer of the service serves other pages too."""
 
 
-class Connection(Protocol):
+class ServiceConnection(Protocol):
     """The way to one party, as `vertikal.client.connection.Connection` is one."""
 
     @property
@@ -41,7 +41,7 @@ class Connection(Protocol):
 class PartyView:
     """A party, asked at most about once a second for the same thing however many pages look."""
 
-    connection: Connection
+    connection: ServiceConnection
     _recent: Recent = field(default_factory=lambda: Recent(FRESH))
     _audit: AuditLines = field(default_factory=AuditLines)
 

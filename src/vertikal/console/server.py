@@ -18,7 +18,7 @@ from vertikal.console.party_view import PartyView
 from vertikal.console.sessions import Sessions
 from vertikal.errors import InputError, VertikalError
 from vertikal.files import private_folder, write_whole
-from vertikal.node.config.party_file import Console as Settings
+from vertikal.node.config.party_file import ConsoleAddress as Settings
 from vertikal.node.http.server import UNIX, HttpServer
 from vertikal.node.storage.audit_log import AuditLog
 from vertikal.records import from_json

@@ -61,7 +61,7 @@ class LedgerLine:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DataSetComparison:
     """All that the demonstration says about one data set."""
 
     data: DataSet
@@ -159,7 +159,7 @@ def federate(data: DataSet, seed: int, mesh: str, tell: Tell) -> FederatedRun:
     return _federated(data, _Split.of(data, seed), None, seed, mesh, tell)
 
 
-def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
+def compare(data: DataSet, seed: int, federated: FederatedRun) -> DataSetComparison:
     """Train the other three models and set them beside the federated one."""
     split = _Split.of(data, seed)
     own = split.only(data.numbers()[data.label_party])
@@ -180,7 +180,7 @@ def compare(data: DataSet, seed: int, federated: FederatedRun) -> Comparison:
     }
     training, shard = federated.shard.training, federated.shard
     assert isinstance(shard, TunedShard)
-    return Comparison(
+    return DataSetComparison(
         data=data,
         train_rows=len(split.y),
         test_rows=len(split.y_test),

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from vertikal.demo.comparison import OPEN_TITLE, Comparison, Sweep, form_text
+from vertikal.demo.comparison import OPEN_TITLE, DataSetComparison, Sweep, form_text
 from vertikal.estimators.reports.run_page import iteration_chart, ledger_diagram, stage_chart
 from vertikal.reporting.line_chart import Series, line_chart
 from vertikal.reporting.rendering import render_page
@@ -18,7 +18,7 @@ from vertikal.reporting.units import bytes_text, seconds_text
 PACKAGES = ("vertikal", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
 
 
-def demo_page(comparisons: Sequence[Comparison], curve: Sweep, seed: int) -> str:
+def demo_page(comparisons: Sequence[DataSetComparison], curve: Sweep, seed: int) -> str:
     """Render the whole page; ``curve`` belongs to the last comparison."""
     main = comparisons[-1]
     names = dict.fromkeys(name for comparison in comparisons for name in comparison.settings)
@@ -43,7 +43,7 @@ def demo_page(comparisons: Sequence[Comparison], curve: Sweep, seed: int) -> str
     )
 
 
-def _tables(comparison: Comparison) -> dict[str, list[tuple[str | None, ...]]]:
+def _tables(comparison: DataSetComparison) -> dict[str, list[tuple[str | None, ...]]]:
     """Rows about the parties, and about the models."""
     data = comparison.data
     return {
@@ -65,7 +65,7 @@ def _tables(comparison: Comparison) -> dict[str, list[tuple[str | None, ...]]]:
     }
 
 
-def _charts(comparison: Comparison) -> dict[str, Markup]:
+def _charts(comparison: DataSetComparison) -> dict[str, Markup]:
     data = comparison.data
     return {
         "roc": line_chart(
@@ -89,7 +89,7 @@ def _charts(comparison: Comparison) -> dict[str, Markup]:
     }
 
 
-def _sweep_charts(main: Comparison, curve: Sweep) -> tuple[Markup, Markup]:
+def _sweep_charts(main: DataSetComparison, curve: Sweep) -> tuple[Markup, Markup]:
     """AUC, and what is sent, by number of directions."""
     names = {key: model.name for key, model in main.models.items()}
     level = [curve.directions[0], curve.directions[-1]]
@@ -118,7 +118,7 @@ def _sweep_charts(main: Comparison, curve: Sweep) -> tuple[Markup, Markup]:
     return quality, cost
 
 
-def _results(comparisons: Sequence[Comparison], curve: Sweep, seed: int) -> dict[str, Any]:
+def _results(comparisons: Sequence[DataSetComparison], curve: Sweep, seed: int) -> dict[str, Any]:
     """Numbers of the tables once more, for programs."""
     return {
         "seed": seed,

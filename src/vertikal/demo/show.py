@@ -18,7 +18,7 @@ from rich.table import Table
 from vertikal.data.file_formats import arrow
 from vertikal.demo.comparison import (
     OPEN_TITLE,
-    Comparison,
+    DataSetComparison,
     compare,
     federate,
     sweep,
@@ -113,7 +113,7 @@ def _command() -> str:
     return _shown(called) if called.name == "vertikal" and called.exists() else "vertikal"
 
 
-def _show(console: Console, data: DataSet, seed: int, mesh: str) -> Comparison:
+def _show(console: Console, data: DataSet, seed: int, mesh: str) -> DataSetComparison:
     """Say what is to be learned, train with a live table, print the comparison."""
     console.rule(f"[bold]{escape(data.title)}", align="left")
     console.print(escape(data.story))
@@ -130,7 +130,7 @@ def _show(console: Console, data: DataSet, seed: int, mesh: str) -> Comparison:
     return comparison
 
 
-def _comparison_table(comparison: Comparison) -> Table:
+def _comparison_table(comparison: DataSetComparison) -> Table:
     """Tabulate the four models, the federated one standing out."""
     table = Table(
         box=HORIZONTALS,
@@ -155,7 +155,7 @@ def _comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def _ledger_table(comparison: Comparison) -> Table:
+def _ledger_table(comparison: DataSetComparison) -> Table:
     """Tabulate who sent how much of what to whom, and what the receivers learn from it."""
     table = Table(
         box=SIMPLE_HEAD,

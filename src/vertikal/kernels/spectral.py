@@ -57,7 +57,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class GaussianKernel(Kernel):
     """K(x, x') = exp(−‖x − x'‖² / 2σ²); its spectral measure is Gaussian."""
 
     name = "gaussian"
@@ -91,7 +91,7 @@ class Laplace(Kernel):
 
 
 @dataclass(frozen=True)
-class Matern(Gaussian):
+class Matern(GaussianKernel):
     """The Matérn kernel of smoothness ``nu``; its spectral measure is a multivariate t.
 
     ω = g·√(2ν/u), g Gaussian and private to each party, u ~ χ²(2ν) common to all parties.
@@ -116,7 +116,7 @@ class Matern(Gaussian):
 
 
 @dataclass(frozen=True)
-class Linear(Gaussian):
+class Linear(GaussianKernel):
     """K(x, x') = exp(−‖x − x'‖²/2σ²) − exp(−‖x + x'‖²/2σ²), nearly 2·x·x'/σ² if σ is wide.
 
     Columns have mean zero. Features are √2·sin(ωᵀx) of small angles, which are nearly √2·ωᵀx:
@@ -133,7 +133,7 @@ class Linear(Gaussian):
 
 
 KERNELS: Mapping[str, Kernel] = {
-    "gaussian": Gaussian(),
+    "gaussian": GaussianKernel(),
     "laplace": Laplace(),
     "matern": Matern(),
     "matern12": Matern(0.5),

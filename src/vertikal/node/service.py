@@ -332,7 +332,7 @@ class Service:
         return self.membership.summary()
 
     def _plan(self, job: dict[str, Any]) -> Any:
-        from vertikal.node.runs.plan import Link, plan
+        from vertikal.node.runs.plan import MeasuredLink, plan
 
         content = _job(job)
         # The first time libraries may be loaded, which a run does not wait for.
@@ -345,7 +345,7 @@ class Service:
             if name != self.me and self.links.is_up(name):
                 measured = self._meter.measure(name)
                 if measured is not None:
-                    links[name] = Link(*measured)
+                    links[name] = MeasuredLink(*measured)
         return msgspec.to_builtins(plan(content, table.rows, links, reading))
 
     def _predict(

@@ -23,7 +23,7 @@ from vertikal.privacy.accountant import check_budget, epsilon_of, mu_of
 from vertikal.records import check_format, from_json
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One job's charge."""
 
     job: str
@@ -37,7 +37,7 @@ FORMAT = 1
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: float
     delta: float
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Charge, ...] = ()
     format: int = FORMAT
 
 
@@ -69,7 +69,7 @@ class BudgetFile:
         return cls(path)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[Charge, ...]:
         """The charges so far, oldest first."""
         return self._read().entries
 
@@ -92,7 +92,7 @@ class BudgetFile:
         with self._locked():
             content = self._read()
             after = msgspec.structs.replace(
-                content, entries=(*content.entries, Entry(job, mu, rounds))
+                content, entries=(*content.entries, Charge(job, mu, rounds))
             )
             if _mu(after) > mu_of(content.epsilon, content.delta) * (1 + 1e-8):
                 spent = epsilon_of(_mu(content), content.delta)

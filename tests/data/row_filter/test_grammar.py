@@ -10,9 +10,9 @@ from vertikal.data.row_filter.grammar import (
     Alternative,
     Comparison,
     Conjunction,
-    Membership,
     Missing,
     Negation,
+    OneOf,
     columns_of,
     parse_filter,
 )
@@ -30,8 +30,8 @@ from vertikal.errors import InputError
         ("größe Is Not Null", Negation(Missing("größe"))),
         ("n <> 1", Negation(Comparison("n", "=", 1))),
         ("open = FALSE", Comparison("open", "=", False)),
-        ("n in (1, 'a')", Membership("n", (1, "a"))),
-        ("n not in (1)", Negation(Membership("n", (1,)))),
+        ("n in (1, 'a')", OneOf("n", (1, "a"))),
+        ("n not in (1)", Negation(OneOf("n", (1,)))),
         (
             "n not between 1 and 2",
             Negation(Conjunction((Comparison("n", ">=", 1), Comparison("n", "<=", 2)))),

@@ -49,7 +49,7 @@ def test_each_has_a_meaning():
         "policy.": party_file.Policy,
         "http.": party_file.Http,
         "monitor.": party_file.Monitor,
-        "console.": party_file.Console,
+        "console.": party_file.ConsoleAddress,
         "log.": party_file.Log,
         "compute.": party_file.Compute,
     }

@@ -11,7 +11,7 @@ from tests.node.services import trio
 from tests.organisations import DEGRADED, RULE, lay_out, write_job
 from tests.waiting import until
 from vertikal.errors import InputError, PeerStopped, PredictionRefused
-from vertikal.node.predictions.model_cache import Rows
+from vertikal.node.predictions.model_cache import KnownRows
 from vertikal.node.predictions.session import KNOWN
 from vertikal.node.storage.question_count import QuestionCount
 from vertikal.party.party import Party
@@ -50,7 +50,7 @@ def test_refused_and_interrupted_predictions_give_their_rows_and_questions_back(
     with trio(tmp_path) as world:
         digest = world.submit().digest
         world.done(digest)
-        lender, known = world["lender"], Rows.known
+        lender, known = world["lender"], KnownRows.known
 
         def interrupted(self, ids):
             """At the leader, when the others have been asked."""
@@ -69,7 +69,7 @@ def test_refused_and_interrupted_predictions_give_their_rows_and_questions_back(
         with pytest.raises(PredictionRefused, match="the 2 times that are allowed"):
             lender.predict("credit", ("1001", "1002"), None, None)
         with monkeypatch.context() as patch:
-            patch.setattr(Rows, "known", interrupted)
+            patch.setattr(KnownRows, "known", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 lender.predict("credit", ("1002",), None, None)
         until(lambda: [left(name) for name in ("bank", "shop")] == 2 * [(2, [2, 0])], "given back")
@@ -143,7 +143,7 @@ def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatc
     """The row was said to be known: a score marked ok is never made with training means."""
     lender, table = trained["lender"], Path(trained["bank"].home.folder, "people.csv")
     before = lender.predict("credit", IDS, None, None)
-    real = Rows.known
+    real = KnownRows.known
 
     def known(rows, ids):
         found = real(rows, ids)
@@ -152,7 +152,7 @@ def test_a_table_that_loses_a_row_in_the_middle_of_a_request(trained, monkeypatc
             table.write_text("".join([titles, *(x for x in lines if not x.startswith(IDS))]))
         return found
 
-    monkeypatch.setattr(Rows, "known", known)
+    monkeypatch.setattr(KnownRows, "known", known)
     assert lender.predict("credit", IDS, True, None) == before
     assert {x["status"] for x in lender.predict("credit", IDS, True, None)} == {"degraded"}
 

@@ -13,7 +13,7 @@ from vertikal.errors import DeadlineExceeded, InputError, PeerStopped, Predictio
 from vertikal.node.links.messages import Serve
 from vertikal.node.models.store import ModelStore
 from vertikal.node.predictions import model_cache, session, session_pool
-from vertikal.node.predictions.session import Session
+from vertikal.node.predictions.session import PredictionSession
 from vertikal.node.storage.audit_log import read
 
 IDS = ("1001", "1002")
@@ -78,7 +78,7 @@ def test_a_model_that_waits_for_a_party_holds_up_no_other(trained, monkeypatch):
     slow, quick = lender.book.all()[0], trained.submit()
     trained.done(quick.digest)
     asked, finish = threading.Event(), threading.Event()
-    real = Session.ask
+    real = PredictionSession.ask
 
     def ask(self, ids, degraded):
         if self.record is slow:
@@ -86,7 +86,7 @@ def test_a_model_that_waits_for_a_party_holds_up_no_other(trained, monkeypatch):
             assert finish.wait(60)
         return real(self, ids, degraded)
 
-    monkeypatch.setattr(Session, "ask", ask)
+    monkeypatch.setattr(PredictionSession, "ask", ask)
     monkeypatch.setattr(session_pool, "WAIT", 0.01)
     first = threading.Thread(target=lender.predict, args=("credit", IDS, None, 1))
     first.start()

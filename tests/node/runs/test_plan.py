@@ -10,10 +10,10 @@ from vertikal.compute.threads import cores
 from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.runs import plan as module
-from vertikal.node.runs.plan import Link, plan
+from vertikal.node.runs.plan import MeasuredLink, plan
 
 PARTS = {"lender": Part("people", "default"), "bank": Part("people"), "shop": Part("people")}
-LINKS = {"bank": Link(0.02, 1e6), "shop": Link(0.01, 2e6)}
+LINKS = {"bank": MeasuredLink(0.02, 1e6), "shop": MeasuredLink(0.01, 2e6)}
 
 
 def job(evaluation=None, parties=PARTS, **settings):
@@ -95,7 +95,7 @@ def test_probes_grow_until_one_takes_long_enough_or_has_all_rows(monkeypatch):
     def probe(job, rows):
         probed.append(rows)
         seconds = {"align": 0.001 * rows, "train and measure": 0.0}
-        return module.Probe(rows, seconds, {name: module.Use(rows, 1) for name in job.names})
+        return module.ProbeResult(rows, seconds, {name: module.Use(rows, 1) for name in job.names})
 
     monkeypatch.setattr(module, "probe", probe)
     monkeypatch.setattr(module, "ENOUGH", 2.0)
@@ -133,6 +133,6 @@ def test_free_cores_are_some_of_those_that_there_are():
 
 
 def test_of_two_probes_the_faster_stages_count():
-    one = module.Probe(10, {"align": 1.0, "train and measure": 5.0}, {})
-    other = module.Probe(10, {"align": 2.0, "train and measure": 3.0}, {})
+    one = module.ProbeResult(10, {"align": 1.0, "train and measure": 5.0}, {})
+    other = module.ProbeResult(10, {"align": 2.0, "train and measure": 3.0}, {})
     assert one.faster(other).stages == {"align": 1.0, "train and measure": 3.0}

@@ -19,7 +19,7 @@ from vertikal.algorithms.kernel_machine.values import HiddenOperator
 from vertikal.errors import InputError
 from vertikal.privacy.attacks.binary_columns import binary_columns
 from vertikal.privacy.attacks.opened_values import separate_values
-from vertikal.privacy.attacks.score import Score, matched_correlations, score
+from vertikal.privacy.attacks.score import AttackScore, matched_correlations, score
 from vertikal.privacy.attacks.source_separation import separate
 
 DATA = Path(os.environ.get("VERTIKAL_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -52,7 +52,7 @@ def population(rows=4000, hidden=12, seed=0):
     return own, columns, y
 
 
-def attack(X, y, own: int, hidden: np.ndarray, **settings) -> tuple[Score, Score]:
+def attack(X, y, own: int, hidden: np.ndarray, **settings) -> tuple[AttackScore, AttackScore]:
     """(against open, against values): columns recovered by the bank, which has the first ones."""
     parties = {"bank": list(range(own))}
     for i, part in enumerate(np.array_split(np.arange(own, X.shape[1]), 3)):

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from vertikal.errors import InputError
-from vertikal.privacy.attacks.score import Score, exact_rows, matched_correlations, score, snapped
+from vertikal.privacy.attacks.score import (
+    AttackScore,
+    exact_rows,
+    matched_correlations,
+    score,
+    snapped,
+)
 
 GENERATOR = np.random.default_rng(0)
 TRUTH = (GENERATOR.uniform(size=(500, 4)) < [0.1, 0.3, 0.5, 0.7]).astype(float)
@@ -14,7 +20,7 @@ def test_order_sign_and_scale_do_not_matter() -> None:
     components = TRUTH[:, [2, 0, 3, 1]] * [1, -3, 0.5, -1] + [0, 1, 2, 3]
     np.testing.assert_allclose(matched_correlations(components, TRUTH), 1)
     np.testing.assert_array_equal(snapped(components, TRUTH), TRUTH)
-    assert score(components, TRUTH) == Score(columns=4, almost_exact=4, close=4, rows=1.0)
+    assert score(components, TRUTH) == AttackScore(columns=4, almost_exact=4, close=4, rows=1.0)
 
 
 def test_noise_lowers_the_correlation_by_the_textbook_amount() -> None:
@@ -24,7 +30,7 @@ def test_noise_lowers_the_correlation_by_the_textbook_amount() -> None:
     found = matched_correlations(column + 0.3 * noise, column)
     np.testing.assert_allclose(found, expected)
     assert 0.8 < expected < 0.9
-    assert score(column + 0.3 * noise, column) == Score(1, 0, 0, 0.0)
+    assert score(column + 0.3 * noise, column) == AttackScore(1, 0, 0, 0.0)
 
 
 def test_one_component_counts_for_one_column() -> None:
@@ -44,11 +50,11 @@ def test_the_assignment_is_the_best_for_all_columns_together() -> None:
 def test_unrelated_components_score_nothing() -> None:
     noise = GENERATOR.normal(size=(500, 4))
     assert matched_correlations(noise, TRUTH).max() < 0.2
-    assert score(noise, TRUTH) == Score(4, 0, 0, 0.0)
+    assert score(noise, TRUTH) == AttackScore(4, 0, 0, 0.0)
 
 
 def test_no_components_score_nothing() -> None:
-    assert score(np.empty((500, 0)), TRUTH) == Score(4, 0, 0, 0.0)
+    assert score(np.empty((500, 0)), TRUTH) == AttackScore(4, 0, 0, 0.0)
 
 
 def test_a_constant_column_matches_nothing() -> None:
@@ -78,7 +84,7 @@ def test_a_row_is_exact_in_all_columns_or_not() -> None:
 def test_the_score_counts_wrong_rows() -> None:
     components = TRUTH.copy()
     components[0, 2] = 1 - components[0, 2]
-    assert score(components, TRUTH) == Score(4, 4, 4, 499 / 500)
+    assert score(components, TRUTH) == AttackScore(4, 4, 4, 499 / 500)
 
 
 def test_lengths_must_agree() -> None:

@@ -19,7 +19,7 @@ from vertikal.secure.secagg.client_keys import SigningKey
 from vertikal.secure.secagg.coins import COMMITTEE, choose_committee, coin_commitment
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import NeighbourPlan, Neighbours, plan_neighbours
-from vertikal.secure.secagg.rounds import CoinCommitments, Opening, Roster, Terms
+from vertikal.secure.secagg.rounds import CoinCommitments, CoinOpening, Roster, Terms
 
 VICTIM = "user007"
 SYBILS = 70
@@ -114,7 +114,7 @@ def test_a_coin_is_shown_by_the_committee_only_and_is_hidden_before():
 def test_clients_that_are_all_neighbours_need_no_coins():
     seats = Seats.take()
     told = seats.committed()
-    assert {client.open_coin(s, told) for s in seats.clients.values()} == {Opening(b"", b"")}
+    assert {client.open_coin(s, told) for s in seats.clients.values()} == {CoinOpening(b"", b"")}
 
 
 def test_commitments_that_cannot_be_are_refused():
@@ -152,7 +152,7 @@ def test_a_server_that_tells_one_client_of_other_commitments_gets_no_share():
         rosters = server.collect_openings(seats.centre, openings)
     said = rosters[victim].advertisements if rosters else []
     state = seats.clients[victim]
-    wanted = {name: fits.get(name, Opening(bytes(32), bytes(64))) for name in state.committee}
+    wanted = {name: fits.get(name, CoinOpening(bytes(32), bytes(64))) for name in state.committee}
     with pytest.raises(SecrecyError, match=r"c05: open coins: the coin of .* was told of other"):
         client.share(state, Roster(said, wanted))
 
@@ -167,12 +167,12 @@ def test_a_coin_that_is_withheld_forged_or_one_too_many_is_refused():
     assert server.withheld(seats.centre, openings) == []
     with pytest.raises(SecrecyError, match=rf"must show their coins .*'{member}'.*; begin anew"):
         server.collect_openings(seats.centre, less)
-    other = {**openings, member: Opening(bytes(32), openings[member].signature)}
+    other = {**openings, member: CoinOpening(bytes(32), openings[member].signature)}
     with pytest.raises(SecrecyError, match=f"the coin of {member} is not the one it committed to"):
         server.collect_openings(seats.centre, other)
     roster = server.collect_openings(seats.centre, openings)["c00"]
     outside = next(name for name in seats.clients if name not in seats.centre.committee)
-    more = {**roster.openings, outside: Opening(b"", b"")}
+    more = {**roster.openings, outside: CoinOpening(b"", b"")}
     with pytest.raises(SecrecyError, match="and nobody else"):
         client.share(seats.clients["c00"], msgspec.structs.replace(roster, openings=more))
 

@@ -37,15 +37,15 @@ from vertikal.aggregation.messages import (
     AskMeans,
     AskRows,
     Challenge,
+    ClientHello,
     Done,
-    Hello,
     Items,
+    KernelRows,
     Means,
     Ready,
     Refused,
-    Rows,
+    RoundPending,
     Up,
-    Waiting,
     Welcome,
     head,
     packed,
@@ -240,8 +240,8 @@ class AggregationServer:
         if kind != RECORD or size > SMALL:
             raise WireError(f"a greeting of {size} bytes, at most {SMALL} are allowed")
         said = unpacked_up(await reader.readexactly(size))
-        if not isinstance(said, Hello):
-            raise WireError(f"{type(said).__name__}, not Hello, which was due")
+        if not isinstance(said, ClientHello):
+            raise WireError(f"{type(said).__name__}, not ClientHello, which was due")
         check_ticket(said.ticket, self.file.name, self._authority)
         parts = hello_parts(self.file.name, self._fingerprint, nonce)
         if not is_signed(said.ticket.key, said.signature, *parts):
@@ -280,7 +280,7 @@ class AggregationServer:
             return
         rows = self._kernel.rows(said.items).astype("<f8")
         body = np.ascontiguousarray(rows).tobytes()
-        start = packed(Rows(len(said.items), task.rows))
+        start = packed(KernelRows(len(said.items), task.rows))
         await connection.tell(start + head(len(body), VECTOR) + body)
 
     async def _rounds(self) -> None:
@@ -416,13 +416,13 @@ class AggregationServer:
             await asyncio.sleep(1.0)
             beats += 1
             if beats % int(BEAT) == 0:
-                frame = packed(Waiting(len(self._ready), self._waits[:500]))
+                frame = packed(RoundPending(len(self._ready), self._waits[:500]))
                 await self._tell_all(dict(self._ready), frame)
                 if self._round is not None:
                     now = self._round.progress
                     words = f"{now.stage}: {now.answered} of {now.clients} clients have answered"
                     there = self._round.there
-                    await self._tell_all(there, packed(Waiting(len(there), words)))
+                    await self._tell_all(there, packed(RoundPending(len(there), words)))
 
     def status(self) -> ServerStatus:
         """Describe how things are."""

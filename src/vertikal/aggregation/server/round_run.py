@@ -20,16 +20,16 @@ from vertikal.aggregation.enrolment import job_of
 from vertikal.aggregation.messages import (
     SMALL,
     Announced,
-    Answer,
+    ClientKeys,
     Codes,
     Coin,
     Coins,
     Confirmed,
     Inbox,
-    Keys,
     Neighbourhood,
-    Offer,
+    RoundOffer,
     Shares,
+    UnmaskingAnswer,
     packed,
 )
 from vertikal.aggregation.server.connection import ClientConnection
@@ -47,9 +47,9 @@ from vertikal.secure.secagg.rounds import (
     SHARE,
     UNMASK,
     Advertisement,
+    CoinOpening,
     Confirmations,
     EncryptedShares,
-    Opening,
     Revealed,
     Terms,
 )
@@ -138,7 +138,7 @@ class RoundRun:
         total = await asyncio.to_thread(server.unmask, state, revealed)
         return RoundSum(total, tuple(survivors.clients))
 
-    async def _begin(self) -> dict[str, Opening]:
+    async def _begin(self) -> dict[str, CoinOpening]:
         """Collect keys and coins, anew without those who withhold theirs."""
         while True:
             self.progress.attempts += 1
@@ -152,10 +152,10 @@ class RoundRun:
             terms = Terms(job, names, plan, keys, self._task.ring, tile.length)
             state = self._state = server.ServerState(terms)
             offer = packed(
-                Offer(self.progress.reference, tile, list(names), plan.degree, plan.threshold)
+                RoundOffer(self.progress.reference, tile, list(names), plan.degree, plan.threshold)
             )
             said = await self._stage(
-                ADVERTISE, dict.fromkeys(names, offer), Keys, SMALL, self._usable_keys()
+                ADVERTISE, dict.fromkeys(names, offer), ClientKeys, SMALL, self._usable_keys()
             )
             self._enough(len(said))
             fixed = server.collect_keys(state, said)
@@ -170,11 +170,11 @@ class RoundRun:
             for name in withheld:
                 self._drop(name, "withheld its coin")
 
-    def _usable_keys(self) -> Callable[[str, Keys], Advertisement]:
+    def _usable_keys(self) -> Callable[[str, ClientKeys], Advertisement]:
         seen: set[bytes] = set()
         terms = self._current().terms
 
-        def usable(name: str, came: Keys) -> Advertisement:
+        def usable(name: str, came: ClientKeys) -> Advertisement:
             said = came.said
             fresh = {said.cipher_key, said.pad_key, said.commitment}
             if said.client != name or len(fresh) < 3 or fresh & seen:
@@ -185,7 +185,7 @@ class RoundRun:
 
         return usable
 
-    def _usable_coin(self, name: str, came: Coin) -> Opening:
+    def _usable_coin(self, name: str, came: Coin) -> CoinOpening:
         state = self._current()
         if name in state.committee:
             mine = {name: state.committee[name]}
@@ -262,7 +262,7 @@ class RoundRun:
     async def _unmask(self, codes: Mapping[str, Confirmations]) -> dict[str, Revealed]:
         state = self._current()
 
-        def usable(name: str, came: Answer) -> Revealed:
+        def usable(name: str, came: UnmaskingAnswer) -> Revealed:
             given = came.revealed
             server.check_answers(state, {name: given})
             shares = (*given.self_masks.values(), *given.pad_keys.values())
@@ -272,7 +272,7 @@ class RoundRun:
 
         questions = {name: packed(Confirmed(said)) for name, said in codes.items()}
         size = SMALL + PER_NEIGHBOUR * state.terms.plan.degree
-        return await self._stage(UNMASK, questions, Answer, size, usable)
+        return await self._stage(UNMASK, questions, UnmaskingAnswer, size, usable)
 
     async def _stage(
         self,

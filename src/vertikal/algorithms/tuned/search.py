@@ -84,7 +84,7 @@ class Choice:
 
 
 @dataclass
-class Found:
+class SearchResult:
     """Result of the search at one party."""
 
     choice: Choice
@@ -112,7 +112,9 @@ class _Round:
     chosen: Chosen
 
 
-def search(party: Party, settings: KernelSettings, encoded: Table, labels: Labels | None) -> Found:
+def search(
+    party: Party, settings: KernelSettings, encoded: Table, labels: Labels | None
+) -> SearchResult:
     """Learn relevance, and choose round and bandwidths; all parties take part."""
     rows = encoded.rows
     chosen_rows = searched_rows(rows, settings)
@@ -166,7 +168,7 @@ def search(party: Party, settings: KernelSettings, encoded: Table, labels: Label
                 factors, penalty, more = _narrow(party, settings, seen[best], part, best)
                 trials += more
     choice = agree_on_choice(party, Choice(best, factors) if seen else None, rounds)
-    return Found(choice, scales[choice.round], relevance, penalty, trials)
+    return SearchResult(choice, scales[choice.round], relevance, penalty, trials)
 
 
 def searched_rows(rows: int, settings: KernelSettings) -> Array:

@@ -26,8 +26,8 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.algorithms.tuned.held_out import Chosen, Fitting, choose_penalty, fit, parts_of
 from vertikal.algorithms.tuned.search import (
-    Found,
     RowPass,
+    SearchResult,
     begin_block,
     iterations_left,
     search,
@@ -126,7 +126,11 @@ class _Model:
 
 
 def _grow(
-    party: Party, settings: KernelSettings, encoded: Table, labels: Labels | None, found: Found
+    party: Party,
+    settings: KernelSettings,
+    encoded: Table,
+    labels: Labels | None,
+    found: SearchResult,
 ) -> _Model:
     """Sum the phases of all rows, add directions while held-out rows get better, and fit."""
     steps = settings.growth(encoded.rows)
@@ -176,7 +180,7 @@ def _choose(
     settings: KernelSettings,
     passes: list[RowPass],
     labels: Labels,
-    found: Found,
+    found: SearchResult,
     last: Chosen | None,
 ) -> tuple[Chosen, Fitting]:
     """Choose the penalty on all phases so far."""

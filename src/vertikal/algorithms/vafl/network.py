@@ -47,7 +47,7 @@ class Layer:
 
 
 @dataclass
-class Head:
+class NetworkHead:
     """f = tanh(h V + c)·u + d of all parties' embeddings h (rows, parties · embedding)."""
 
     layer: Layer  # V, c
@@ -55,7 +55,7 @@ class Head:
     constant: float  # d
 
     @classmethod
-    def drawn(cls, key: bytes, inputs: int, hidden: int) -> Head:
+    def drawn(cls, key: bytes, inputs: int, hidden: int) -> NetworkHead:
         bound = math.sqrt(6 / (hidden + 1))
         output = bound * (2 * uniform_reals(derive_key(key, "output"), (hidden, 1)) - 1)
         return cls(Layer.drawn(key, inputs, hidden), output, 0.0)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.algorithms.vafl.network import Head, Layer
+from vertikal.algorithms.vafl.network import Layer, NetworkHead
 from vertikal.algorithms.vafl.settings import VaflSettings
 from vertikal.errors import InputError, MeshError
 from vertikal.losses.pointwise import loss_named
@@ -58,7 +58,7 @@ class VaflShard:
     party: str
     columns: tuple[str, ...]
     layer: Layer
-    head: Head | None = None
+    head: NetworkHead | None = None
     order: tuple[str, ...] = ()
     """At the label party: whose batch each step was."""
     trace: tuple[float, ...] = ()
@@ -118,7 +118,7 @@ class _Server:
         self.order: list[str] = []
         self.trace: list[float] = []
         width = settings.embedding * len(party.parties)
-        self.head = Head.drawn(party.secret("head"), width, settings.hidden)
+        self.head = NetworkHead.drawn(party.secret("head"), width, settings.hidden)
         self._party, self._settings, self._x, self._layer = party, settings, x, layer
         self._loss = loss_named("logistic", regression=False)
         self._targets = labels.targets

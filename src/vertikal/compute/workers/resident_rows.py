@@ -21,7 +21,7 @@ from vertikal.solvers.objective import Objective, RowObjective
 Array = npt.NDArray[Any]
 
 
-class Session:
+class SolverSession:
     """Things that workers hold for one run of a solver, until nobody uses them any more.
 
     All of them have one name in the workers' lists, so that they are let go of together.
@@ -82,7 +82,7 @@ class SpreadRows:
     __array_ufunc__ = None
 
     def __init__(
-        self, session: Session, names: list[RowsName], terms: Terms, shape: tuple[int, ...]
+        self, session: SolverSession, names: list[RowsName], terms: Terms, shape: tuple[int, ...]
     ) -> None:
         self.session, self.names, self.terms, self.shape = session, names, terms, shape
 
@@ -124,7 +124,7 @@ class SpreadResiduals(SpreadRows):
 class SpreadObjective(Objective):
     """R = (1/W) Σ_i w_i L(f_i, y_i), of predictions that are `SpreadRows`."""
 
-    def __init__(self, objective: RowObjective, session: Session) -> None:
+    def __init__(self, objective: RowObjective, session: SolverSession) -> None:
         self.penalty = objective.penalty
         self._plain, self._session = objective, session
         shares, layout = objective.shares(), session.layout

@@ -17,7 +17,7 @@ from vertikal.compute import open_operator
 from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.compute.workers.resident_rows import (
-    Session,
+    SolverSession,
     SpreadObjective,
     SpreadResiduals,
     SpreadRows,
@@ -158,7 +158,7 @@ class SpreadOperator(OpenOperator):
     def beside(self, objective: Objective) -> tuple[FeatureOperator, Objective]:
         if not isinstance(objective, RowObjective):
             return self, objective
-        session = Session(self._group, self._layout)
+        session = SolverSession(self._group, self._layout)
         return _BesideOperator(self, session), SpreadObjective(objective, session)
 
     @staticmethod
@@ -169,7 +169,7 @@ class SpreadOperator(OpenOperator):
 class _BesideOperator(FeatureOperator):
     """The same Φ for a solver whose predictions stay at the workers."""
 
-    def __init__(self, whole: SpreadOperator, session: Session) -> None:
+    def __init__(self, whole: SpreadOperator, session: SolverSession) -> None:
         self.rows, self.width = whole.rows, whole.width
         self._whole, self._session = whole, session
         self.gram = whole.gram  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vertikal.console.page import Answer, Asked
+from vertikal.console.page import PageAnswer, PageRequest
 from vertikal.errors import LogTampered
 from vertikal.node.storage.audit_log import Line, verify
 from vertikal.node.storage.audit_wording import found_in
@@ -13,11 +13,11 @@ LINES = 100
 """Lines of one page."""
 
 
-def audit(asked: Asked) -> Answer:
+def audit(asked: PageRequest) -> PageAnswer:
     return _page(asked, "", False)
 
 
-def verified(asked: Asked) -> Answer:
+def verified(asked: PageRequest) -> PageAnswer:
     """Follow the chain of the whole log, as `vertikal audit verify` does."""
     try:
         head = verify(asked.view.connection.store / "audit.log")
@@ -27,15 +27,15 @@ def verified(asked: Asked) -> Answer:
     return _page(asked, words, False)
 
 
-def export(asked: Asked) -> Answer:
+def export(asked: PageRequest) -> PageAnswer:
     """The log as it is stored, for `vertikal audit verify` anywhere."""
     path = asked.view.connection.store / "audit.log"
     raw = path.read_bytes() if path.exists() else b""
     whole = raw[: raw.rfind(b"\n") + 1]
-    return Answer.file(whole, f"audit-{asked.view.name}.jsonl", "application/x-ndjson")
+    return PageAnswer.file(whole, f"audit-{asked.view.name}.jsonl", "application/x-ndjson")
 
 
-def _page(asked: Asked, words: str, tampered: bool) -> Answer:
+def _page(asked: PageRequest, words: str, tampered: bool) -> PageAnswer:
     search = asked.query.get("search", "")[:200]
     lines = asked.view.audit()
     found = [line for line in reversed(lines) if found_in(line, search)]

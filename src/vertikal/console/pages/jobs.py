@@ -12,7 +12,7 @@ from vertikal.console.drawing import (
     stage_charts,
     traffic_chart,
 )
-from vertikal.console.page import Answer, Asked
+from vertikal.console.page import PageAnswer, PageRequest
 from vertikal.console.pages.overview import ASKS, RUNNING, running
 from vertikal.errors import InputError, RequestRefused, VertikalError
 from vertikal.node.models.model_card import what_left
@@ -25,14 +25,14 @@ _LOG_LINES = 200
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def job_list(asked: Asked) -> Answer:
+def job_list(asked: PageRequest) -> PageAnswer:
     jobs = asked.view.jobs()
     return asked.page(
         "jobs.html", menu="jobs", title="Jobs", jobs=[{**one, "look": _look(one)} for one in jobs]
     )
 
 
-def job_page(asked: Asked) -> Answer:
+def job_page(asked: PageRequest) -> PageAnswer:
     one = _job(asked)
     return asked.page(
         "job.html",
@@ -44,7 +44,7 @@ def job_page(asked: Asked) -> Answer:
     )
 
 
-def regions(asked: Asked) -> dict[str, str]:
+def regions(asked: PageRequest) -> dict[str, str]:
     """The parts of the page that change by themselves, by their ids."""
     one = asked.view.follow(_digest(asked))
     return {
@@ -55,7 +55,7 @@ def regions(asked: Asked) -> dict[str, str]:
     }
 
 
-def content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
+def content(asked: PageRequest, one: dict[str, Any]) -> dict[str, Any]:
     """Gather all that the page of a job shows."""
     details = one["details"]
     return {
@@ -72,7 +72,7 @@ def content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run_content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
+def run_content(asked: PageRequest, one: dict[str, Any]) -> dict[str, Any]:
     """Gather what the page shows of the run: as it goes, or what is left of it afterwards."""
     run = one["run"]
     manifest = asked.view.model_of_job(one["digest"]) if one["done"] else None
@@ -97,7 +97,7 @@ def run_content(asked: Asked, one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def confirm(asked: Asked) -> Answer:
+def confirm(asked: PageRequest) -> PageAnswer:
     """Show what is about to be decided, with the digest that will be signed."""
     verdict = asked.path["verdict"]
     if verdict not in VERDICTS:
@@ -116,7 +116,7 @@ def confirm(asked: Asked) -> Answer:
     )
 
 
-def decide(asked: Asked) -> Answer:
+def decide(asked: PageRequest) -> PageAnswer:
     """Do what the owner has confirmed: the service signs, as for `vertikal job approve`."""
     verdict, digest = asked.path["verdict"], asked.path["digest"]
     if verdict not in VERDICTS:
@@ -129,17 +129,17 @@ def decide(asked: Asked) -> Answer:
         raise RequestRefused(400, f"a reason has at most {MOST_REASON} characters")
     words = {} if verdict == "approve" else {"words": reason}
     asked.view.change(verdict, job=digest, **words)
-    return Answer.to(f"/jobs/{digest}")
+    return PageAnswer.to(f"/jobs/{digest}")
 
 
-def _must_decide(asked: Asked) -> None:
+def _must_decide(asked: PageRequest) -> None:
     if not asked.session.may_decide:
         raise RequestRefused(
             403, "this link is for looking only; `vertikal console` prints one for deciding"
         )
 
 
-def _job(asked: Asked) -> dict[str, Any]:
+def _job(asked: PageRequest) -> dict[str, Any]:
     try:
         return asked.view.job(_digest(asked))
     except InputError as error:
@@ -148,7 +148,7 @@ def _job(asked: Asked) -> dict[str, Any]:
         raise
 
 
-def _digest(asked: Asked) -> str:
+def _digest(asked: PageRequest) -> str:
     digest = asked.path["digest"]
     if not _DIGEST.fullmatch(digest):
         raise RequestRefused(404, "there is no such job")
@@ -193,7 +193,7 @@ def _costs(me: str, estimate: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _log(asked: Asked, digest: str) -> list[tuple[str, str, dict[str, Any]]]:
+def _log(asked: PageRequest, digest: str) -> list[tuple[str, str, dict[str, Any]]]:
     """List the lines of the audit log about a job, the last ones."""
     try:
         lines = asked.view.audit_of(digest)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from vertikal.console.page import Answer, Asked
+from vertikal.console.page import PageAnswer, PageRequest
 from vertikal.errors import InputError, RequestRefused
 from vertikal.node.models.model_card import card, compare, what_left
 from vertikal.node.models.model_page import model_content, model_page
@@ -22,7 +22,7 @@ _SHOWN = 200
 """Scores that a page shows; the file has all."""
 
 
-def model_list(asked: Asked) -> Answer:
+def model_list(asked: PageRequest) -> PageAnswer:
     damaged: list[str] = []
     found = asked.view.connection.models.versions(damaged)
     return asked.page(
@@ -34,7 +34,7 @@ def model_list(asked: Asked) -> Answer:
     )
 
 
-def model(asked: Asked) -> Answer:
+def model(asked: PageRequest) -> PageAnswer:
     found = _details(asked)
     one = found.manifest
     drift = [
@@ -56,23 +56,23 @@ def model(asked: Asked) -> Answer:
     )
 
 
-def report(asked: Asked) -> Answer:
+def report(asked: PageRequest) -> PageAnswer:
     """The page of `vertikal model report`, to keep."""
     found = _details(asked)
-    return Answer.file(model_page(*found), f"{_file_name(found.manifest)}.html", "text/html")
+    return PageAnswer.file(model_page(*found), f"{_file_name(found.manifest)}.html", "text/html")
 
 
-def model_card(asked: Asked) -> Answer:
+def model_card(asked: PageRequest) -> PageAnswer:
     """All that `vertikal model report --json` tells, to keep."""
     found = _details(asked)
     titles = ("to", "what", "form", "bytes", "learns")
     left = [dict(zip(titles, row, strict=True)) for row in what_left(found.record)]
     told = {**card(found.manifest, found.evaluation, found.search), "left": left}
     name = f"{_file_name(found.manifest)}.json"
-    return Answer.file(msgspec.json.encode(told), name, "application/json")
+    return PageAnswer.file(msgspec.json.encode(told), name, "application/json")
 
 
-def compared(asked: Asked) -> Answer:
+def compared(asked: PageRequest) -> PageAnswer:
     """Two versions beside each other, as `vertikal model compare` has them."""
     names = [asked.query.get(key, "") for key in ("first", "second")]
     found = [_named(asked, name) for name in names]
@@ -87,7 +87,7 @@ def compared(asked: Asked) -> Answer:
     )
 
 
-def confirm_delete(asked: Asked) -> Answer:
+def confirm_delete(asked: PageRequest) -> PageAnswer:
     _must_decide(asked)
     one = _details(asked).manifest
     return asked.page(
@@ -98,27 +98,27 @@ def confirm_delete(asked: Asked) -> Answer:
     )
 
 
-def delete(asked: Asked) -> Answer:
+def delete(asked: PageRequest) -> PageAnswer:
     """Delete this party's shard of one version."""
     _must_decide(asked)
     one = _details(asked).manifest
     if asked.form.get("digest", "") != one.digest:
         raise RequestRefused(400, "the digest on the form is not that of this model")
     asked.view.connection.models.delete(one.name, one.version)
-    return Answer.to("/models")
+    return PageAnswer.to("/models")
 
 
-def score(asked: Asked) -> Answer:
+def score(asked: PageRequest) -> PageAnswer:
     """Score the ids of a form, or of a file; the limits of all parties count as ever."""
     _must_decide(asked)
     name, version = asked.path["name"], asked.number("version")
     ids = _ids(asked)
     answer = asked.view.change("predict", name=name, ids=ids, version=version)
     kept = asked.results.keep(asked.session, [flat(one) for one in answer])
-    return Answer.to(f"/models/{name}/{version}/scores/{kept}")
+    return PageAnswer.to(f"/models/{name}/{version}/scores/{kept}")
 
 
-def scores(asked: Asked) -> Answer:
+def scores(asked: PageRequest) -> PageAnswer:
     rows = _kept(asked)
     titles = titles_of(rows)
     return asked.page(
@@ -135,18 +135,18 @@ def scores(asked: Asked) -> Answer:
     )
 
 
-def scores_file(asked: Asked) -> Answer:
-    return Answer.file(scores_csv(_kept(asked)), "scores.csv", "text/csv")
+def scores_file(asked: PageRequest) -> PageAnswer:
+    return PageAnswer.file(scores_csv(_kept(asked)), "scores.csv", "text/csv")
 
 
-def _kept(asked: Asked) -> list[dict[str, Any]]:
+def _kept(asked: PageRequest) -> list[dict[str, Any]]:
     rows = asked.results.find(asked.session, asked.path["kept"])
     if rows is None:
         raise RequestRefused(404, "these scores are not kept any more; ask for them again")
     return rows
 
 
-def _ids(asked: Asked) -> list[str]:
+def _ids(asked: PageRequest) -> list[str]:
     """Read the ids of a form: one a line, and the first column of a CSV file with titles."""
     typed = [line.strip() for line in asked.form.get("ids", "").splitlines()]
     table = list(csv.reader(io.StringIO(asked.form.get("file", ""))))
@@ -164,16 +164,16 @@ def _cell(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else "–" if value is None else str(value)
 
 
-def _must_decide(asked: Asked) -> None:
+def _must_decide(asked: PageRequest) -> None:
     if not asked.session.may_decide:
         raise RequestRefused(403, "this link is for looking only")
 
 
-def _details(asked: Asked) -> Details:
+def _details(asked: PageRequest) -> Details:
     return _found(asked, asked.path["name"], asked.number("version"))
 
 
-def _named(asked: Asked, text: str) -> Details:
+def _named(asked: PageRequest, text: str) -> Details:
     """Find the model NAME:VERSION of a form."""
     name, _, number = text.rpartition(":")
     if not name or not number.isascii() or not number.isdigit():
@@ -181,7 +181,7 @@ def _named(asked: Asked, text: str) -> Details:
     return _found(asked, name, int(number))
 
 
-def _found(asked: Asked, name: str, version: int) -> Details:
+def _found(asked: PageRequest, name: str, version: int) -> Details:
     store = asked.view.connection.models
     try:
         store.find(name, version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from vertikal.console.page import Answer, Asked
+from vertikal.console.page import PageAnswer, PageRequest
 from vertikal.reporting.limit_bar import limit_bar
 from vertikal.reporting.units import bytes_text, seconds_text
 
@@ -15,7 +15,7 @@ LEAST_WAIT = 0.25
 """Seconds from which on a wait is shown; shorter ones belong to work."""
 
 
-def overview(asked: Asked) -> Answer:
+def overview(asked: PageRequest) -> PageAnswer:
     return asked.page(
         "overview.html",
         menu="overview",
@@ -26,12 +26,12 @@ def overview(asked: Asked) -> Answer:
     )
 
 
-def regions(asked: Asked) -> dict[str, str]:
+def regions(asked: PageRequest) -> dict[str, str]:
     """The parts of the page that change by themselves, by their ids."""
     return {"live": asked.fill("overview_live.html", **content(asked))}
 
 
-def content(asked: Asked) -> dict[str, Any]:
+def content(asked: PageRequest) -> dict[str, Any]:
     """Gather all that the page shows."""
     view = asked.view
     jobs, health, account = view.jobs(), view.health(), view.account()

@@ -5,17 +5,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from vertikal.console.page import Answer, Asked
+from vertikal.console.page import PageAnswer, PageRequest
 from vertikal.errors import InputError
 from vertikal.node.approval.table_check import TableFinding, check_tables
 from vertikal.node.config.explained_settings import ExplainedSetting, explain_settings
 
 
-def tables(asked: Asked) -> Answer:
+def tables(asked: PageRequest) -> PageAnswer:
     return _page(asked)
 
 
-def check(asked: Asked) -> Answer:
+def check(asked: PageRequest) -> PageAnswer:
     """Read all tables as a job would, as `vertikal party check` does."""
     try:
         file = asked.view.party_file
@@ -24,7 +24,7 @@ def check(asked: Asked) -> Answer:
     return _page(asked, check_tables(file, asked.view.connection.file.parent))
 
 
-def _page(asked: Asked, found: list[TableFinding] | None = None) -> Answer:
+def _page(asked: PageRequest, found: list[TableFinding] | None = None) -> PageAnswer:
     path = asked.view.connection.file
     settings: list[ExplainedSetting] = []
     fault = ""

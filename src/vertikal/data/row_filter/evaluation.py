@@ -24,9 +24,9 @@ from vertikal.data.row_filter.grammar import (
     Comparison,
     Condition,
     Conjunction,
-    Membership,
     Missing,
     Negation,
+    OneOf,
     Value,
 )
 from vertikal.errors import InputError
@@ -60,7 +60,7 @@ def _truth(party: str, condition: Condition, batch: Any) -> _Truth:
         case Missing(column):
             absent = _is_missing(batch.column(column))
             return _Truth(absent, ~absent)
-        case Membership(column, values):
+        case OneOf(column, values):
             parts = tuple(Comparison(column, "=", value) for value in values)
             return _joined(party, parts, batch, operator.or_, operator.and_)
     return _compared(party, condition, batch.column(condition.column))

@@ -40,7 +40,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Membership:
+class OneOf:
     """A column that has one of several values."""
 
     column: str
@@ -75,7 +75,7 @@ class Alternative:
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Comparison | Membership | Missing | Negation | Conjunction | Alternative
+Condition: TypeAlias = Comparison | OneOf | Missing | Negation | Conjunction | Alternative
 
 _WORDS = {"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE"}
 _TOKEN = re.compile(
@@ -223,7 +223,7 @@ class _Parser:
         opposite = self._take("NOT")
         found: Condition
         if self._take("IN"):
-            found = Membership(column, self._values())
+            found = OneOf(column, self._values())
         elif self._take("BETWEEN"):
             low = self._value()
             self._need("AND")

@@ -98,7 +98,7 @@ class StandingRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_day: int = 1
 
 
-class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PrivacyLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The privacy budget of all jobs with differential privacy together."""
 
     epsilon: float
@@ -144,7 +144,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns are what they may use, and nothing of the data."""
     experiments: bool = False
     """True to allow jobs with a ``secret_seed``: whoever knows it knows the directions."""
-    privacy: Privacy | None = None
+    privacy: PrivacyLimit | None = None
     standing: tuple[StandingRule, ...] = ()
 
 
@@ -164,7 +164,7 @@ class Monitor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str
 
 
-class Console(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConsoleAddress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The address of the console, which `vertikal party start` then serves."""
 
     listen: str
@@ -229,7 +229,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     policy: Policy = Policy()
     http: Http | None = None
     monitor: Monitor | None = None
-    console: Console | None = None
+    console: ConsoleAddress | None = None
     log: Log = Log()
     compute: Compute = Compute()
 
@@ -335,7 +335,7 @@ class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             )
 
 
-def _check_console(console: Console) -> None:
+def _check_console(console: ConsoleAddress) -> None:
     if console.listen.startswith("unix:"):
         if console.listen == "unix:" or console.origin is None:
             raise InputError(

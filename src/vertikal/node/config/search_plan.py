@@ -33,7 +33,7 @@ CHOICE = Disclosure(
 
 
 @dataclass(frozen=True)
-class Round:
+class SearchRound:
     """One round of a search: so many tries on this share of rows and directions."""
 
     tries: int
@@ -99,7 +99,7 @@ class SearchPlan(Parameters, frozen=True):
             digits.append(values[digit])
         yield from zip(self.settings, reversed(digits), strict=True)
 
-    def rounds(self, candidates: int) -> list[Round]:
+    def rounds(self, candidates: int) -> list[SearchRound]:
         """List the rounds for so many candidates; the best of the last one is taken.
 
         >>> SearchPlan(settings={"alpha": [1]}, share=0.6).rounds(9)
@@ -110,6 +110,6 @@ class SearchPlan(Parameters, frozen=True):
             counts.append(-(-counts[-1] // FACTOR))
         last = len(counts) - 1
         return [
-            Round(count, round(self.share / FACTOR ** (last - number), 6))
+            SearchRound(count, round(self.share / FACTOR ** (last - number), 6))
             for number, count in enumerate(counts)
         ]

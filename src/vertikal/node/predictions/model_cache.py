@@ -71,7 +71,7 @@ class _TablePart:
 
 
 @dataclass(frozen=True)
-class Rows:
+class KnownRows:
     """Tables in memory, with the place of each id whose row has the cells that are needed."""
 
     stamp: tuple[tuple[int, ...], ...]
@@ -129,7 +129,7 @@ class ModelCache:
         self._locks = KeyedLock(PATIENCE)
         self._lock = threading.Lock()
         self._cached: dict[str, _CachedModel] = {}
-        self._rows: dict[_TablePart, Rows] = {}
+        self._rows: dict[_TablePart, KnownRows] = {}
 
     def model(self, record: JobRecord) -> Model:
         """Return the stored shard of this job; loading it checks its digests and known answers.
@@ -147,7 +147,7 @@ class ModelCache:
             cached.used = time.monotonic()
             return cached.model
 
-    def rows(self, model: Model) -> Rows:
+    def rows(self, model: Model) -> KnownRows:
         """Return the tables as they are now. A request uses what one call returned to its end, so
         that a row that it found is not missing later."""
         proposal = model.record.proposal
@@ -171,7 +171,7 @@ class ModelCache:
                 self._drift.look(model.manifest, model.profile, named, known.stamp)
             return known
 
-    def watch_people(self, model: Model, rows: Rows, ids: tuple[str, ...]) -> None:
+    def watch_people(self, model: Model, rows: KnownRows, ids: tuple[str, ...]) -> None:
         """Tell the owner if people of a request in the table of training differ from training."""
         if model.profile is not None:
             table = str(model.record.proposal.job.parties[self._home.me].table)
@@ -220,7 +220,7 @@ def _stamp(home: PartyHome, offer: Offer) -> tuple[int, ...]:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
+def _read_unchanged(home: PartyHome, part: _TablePart) -> KnownRows:
     """Read all tables as they are at one moment each; see `_read_table`."""
     tables = [_read_table(home, part, offer) for offer in part.offers]
     places: dict[bytes, int] = {}
@@ -240,7 +240,7 @@ def _read_unchanged(home: PartyHome, part: _TablePart) -> Rows:
             yield from content.select(list(columns)).to_batches()
 
     source = Source(home.me, tables[-1].title, None, part.columns, batches)
-    return Rows(
+    return KnownRows(
         tuple(table.stamp for table in tables),
         source,
         places,

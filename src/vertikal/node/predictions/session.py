@@ -153,7 +153,7 @@ class Scores:
         return rows
 
 
-class Session:
+class PredictionSession:
     """One party's end of one session: `begin`, then `ask` or `serve`, then `end`.
 
     Its mesh is there from the start, so that another thread can break off every wait by abandoning

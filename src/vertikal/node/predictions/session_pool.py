@@ -24,7 +24,7 @@ from vertikal.node.peer_message import peer_message
 from vertikal.node.predictions.daily_limit import DailyLimit
 from vertikal.node.predictions.keyed_lock import KeyedLock
 from vertikal.node.predictions.model_cache import ModelCache
-from vertikal.node.predictions.session import WAIT, Scores, Session
+from vertikal.node.predictions.session import WAIT, PredictionSession, Scores
 from vertikal.node.storage.party_home import PartyHome
 from vertikal.node.storage.question_count import QuestionCount
 
@@ -55,10 +55,10 @@ class SessionPool:
         self._questions = QuestionCount(home.store / "questions", home.policy.most_questions)
         # Requests with one model wait for one another, and for no other model's.
         self._locks = KeyedLock(WAIT)
-        self._led: dict[str, Session] = {}
+        self._led: dict[str, PredictionSession] = {}
         # Never held while anybody is waited for.
         self._lock = threading.Lock()
-        self._all: set[Session] = set()
+        self._all: set[PredictionSession] = set()
         self._serving = 0
         self._closed = False
 
@@ -114,7 +114,7 @@ class SessionPool:
             with suppress(DeadlineExceeded), self._locks.hold(digest, "", CLOSING):
                 self._close(digest, reason)
 
-    def _lead(self, record: JobRecord) -> Session:
+    def _lead(self, record: JobRecord) -> PredictionSession:
         name = f"predict/{record.digest}/{secrets.token_hex(8)}"
         protocol = self._open_session(record, name)
         session = self._led[record.digest] = self._enter(record, name, protocol)
@@ -136,16 +136,20 @@ class SessionPool:
                 self._serving -= 1
                 self._all -= {session}
 
-    def _enter(self, record: JobRecord, name: str, protocol: int) -> Session:
+    def _enter(self, record: JobRecord, name: str, protocol: int) -> PredictionSession:
         """Make a session; from now on `close` ends its waits, also those for a first contact."""
         with self._lock:
             if self._closed:
                 raise PeerStopped(f"{self._home.me}: its service was stopped")
-            session = Session(self._home, self._links, record, name, self._cache, protocol)
+            session = PredictionSession(
+                self._home, self._links, record, name, self._cache, protocol
+            )
             self._all.add(session)
             return session
 
-    def _break_off(self, record: JobRecord, session: Session | None, error: Exception) -> None:
+    def _break_off(
+        self, record: JobRecord, session: PredictionSession | None, error: Exception
+    ) -> None:
         """End a session in which this party cannot go on; the owner finds the reason in the log."""
         with suppress(DiskFull):
             if session is not None:
@@ -159,7 +163,7 @@ class SessionPool:
         if session is not None:
             self._end(session, reason)
 
-    def _end(self, session: Session, reason: str) -> None:
+    def _end(self, session: PredictionSession, reason: str) -> None:
         with suppress(DiskFull):  # the line is written to the log when there is room again
             session.end(reason)
         with self._lock:

@@ -489,7 +489,7 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
     def publish(
         shard: Any, evaluation: Evaluation | None, relevance: dict[str, float] | None = None
     ) -> None:
-        found = Found(place.job.candidates[candidate], evaluation, table, relevance)
+        found = Findings(place.job.candidates[candidate], evaluation, table, relevance)
         _publish(run, columns, shard, found)
 
     def save_early(shard: Any) -> None:
@@ -508,7 +508,7 @@ def _learn(run: PartyRun, columns: Columns) -> Any:
     return shard
 
 
-class Found(NamedTuple):
+class Findings(NamedTuple):
     """Findings of a run beside the shard: settings that it chose, and measures."""
 
     settings: dict[str, Any]
@@ -602,7 +602,7 @@ def _evaluate(
     return found
 
 
-def _publish(run: PartyRun, columns: Columns, shard: Any, found: Found) -> None:
+def _publish(run: PartyRun, columns: Columns, shard: Any, found: Findings) -> None:
     """Store the shard, in place of those that earlier runs of this job have stored."""
     place = run.place
     if place.models is None:

@@ -79,7 +79,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeResult:
     """Seconds of one probe by stage, and what each party sent."""
 
     rows: int
@@ -90,14 +90,14 @@ class Probe:
     def seconds(self) -> float:
         return sum(self.stages.values())
 
-    def faster(self, other: Probe) -> Probe:
+    def faster(self, other: ProbeResult) -> ProbeResult:
         """Take the faster time of each stage, of two probes of the same rows."""
         stages = {name: min(spent, other.stages[name]) for name, spent in self.stages.items()}
         return replace(self, stages=stages)
 
 
 @dataclass(frozen=True)
-class Link:
+class MeasuredLink:
     """A link to another party as measured: seconds there and back, and its speed."""
 
     seconds: float
@@ -122,10 +122,10 @@ class Plan:
     """Seconds on this machine: to begin, read, align, train and measure."""
     parties: dict[str, PartyPlan]
     minutes: dict[str, float]
-    links: dict[str, Link]
+    links: dict[str, MeasuredLink]
 
 
-def plan(job: Job, rows: int, links: Mapping[str, Link], reading: float = 0.0) -> Plan:
+def plan(job: Job, rows: int, links: Mapping[str, MeasuredLink], reading: float = 0.0) -> Plan:
     """Plan a job over ``rows`` common rows, of a table that takes ``reading`` seconds to read."""
     algorithm, settings = algorithm_named(job.algorithm), job.algorithm_settings()
     small, large = _probes(job, rows)
@@ -171,7 +171,7 @@ def plan(job: Job, rows: int, links: Mapping[str, Link], reading: float = 0.0) -
     return Plan(rows, stages, parties, minutes, dict(links))
 
 
-def _probes(job: Job, rows: int) -> tuple[Probe, Probe]:
+def _probes(job: Job, rows: int) -> tuple[ProbeResult, ProbeResult]:
     """Run two probes of different sizes, the larger one long enough to be measured."""
     with one_blas_thread():
         probe(job, WARM)
@@ -251,7 +251,7 @@ class _Watch:
         self._last = now
 
 
-def probe(job: Job, rows: int) -> Probe:
+def probe(job: Job, rows: int) -> ProbeResult:
     """Run the job over invented columns, as its run would, and see what it takes."""
     if job.bare_dealer is not None:
         dealer = msgspec.structs.replace(job.parties[job.bare_dealer], rows=rows)
@@ -266,7 +266,7 @@ def probe(job: Job, rows: int) -> Probe:
     # multiply points at the same time, on all cores.
     work = max(one.work.get(ALIGN, 0.0) for one in watches.values())
     stages[ALIGN] = min(stages[ALIGN], work / free_cores(len(job.table_parties)))
-    return Probe(rows, stages, dict(ended.results))
+    return ProbeResult(rows, stages, dict(ended.results))
 
 
 def free_cores(parties: int) -> float:

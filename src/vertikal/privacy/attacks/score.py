@@ -18,7 +18,7 @@ CLOSE = 0.9
 
 
 @dataclass(frozen=True)
-class Score:
+class AttackScore:
     """The hidden columns and rows that a separation recovered."""
 
     columns: int
@@ -28,12 +28,12 @@ class Score:
     """Share of rows that are right in all almost exact columns together, for discrete ones."""
 
 
-def score(components: Array, truth: Array) -> Score:
+def score(components: Array, truth: Array) -> AttackScore:
     """Judge ``components`` (rows, rank) by the hidden columns ``truth`` (rows, columns)."""
     correlations = matched_correlations(components, truth)
     found = correlations > ALMOST_EXACT
     right = exact_rows(snapped(components, truth)[:, found], truth[:, found])
-    return Score(
+    return AttackScore(
         truth.shape[1],
         int(found.sum()),
         int((correlations > CLOSE).sum()),

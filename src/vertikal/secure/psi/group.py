@@ -50,7 +50,7 @@ def libsodium() -> Any:
     return nacl.bindings
 
 
-class Workers:
+class CurveThreads:
     """Threads that share the work on a run of points."""
 
     def __init__(self, pool: ThreadPoolExecutor, count: int) -> None:
@@ -69,11 +69,11 @@ class Workers:
 
 
 @contextmanager
-def workers(count: int | None = None) -> Iterator[Workers]:
+def workers(count: int | None = None) -> Iterator[CurveThreads]:
     """Start ``count`` threads, by default one per core that this process may use."""
     count = count or _cores()
     with ThreadPoolExecutor(count, "points") as pool:
-        yield Workers(pool, count)
+        yield CurveThreads(pool, count)
 
 
 def _cores() -> int:
@@ -82,7 +82,7 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def hash_to_points(messages: Sequence[bytes], domain: bytes, threads: Workers) -> Array:
+def hash_to_points(messages: Sequence[bytes], domain: bytes, threads: CurveThreads) -> Array:
     """Hash each message to a point, (n, 32) in all; other domains give unrelated points."""
     sodium = libsodium()
     prefix = hashlib.sha256(domain).digest()
@@ -112,15 +112,15 @@ class Exponent:
         self._number = number.to_bytes(POINT_BYTES, "little")
         self._inverse = inverse.to_bytes(POINT_BYTES, "little")
 
-    def times(self, points: Array, threads: Workers) -> Array:
+    def times(self, points: Array, threads: CurveThreads) -> Array:
         """Multiply the points (n, 32) by this number; SecrecyError for a useless point."""
         return self._multiply(self._number, points, threads)
 
-    def undo(self, points: Array, threads: Workers) -> Array:
+    def undo(self, points: Array, threads: CurveThreads) -> Array:
         """Take back what `times` did to points."""
         return self._multiply(self._inverse, points, threads)
 
-    def _multiply(self, number: bytes, points: Array, threads: Workers) -> Array:
+    def _multiply(self, number: bytes, points: Array, threads: CurveThreads) -> Array:
         multiply = self._sodium.crypto_scalarmult
         raw = points.tobytes()
         parts = [raw[i : i + POINT_BYTES] for i in range(0, len(raw), POINT_BYTES)]

@@ -37,7 +37,7 @@ from vertikal.mesh.interface import Mesh
 from vertikal.records import convert
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.psi.group import POINT_BYTES, Exponent, Workers, hash_to_points, workers
+from vertikal.secure.psi.group import POINT_BYTES, CurveThreads, Exponent, hash_to_points, workers
 from vertikal.secure.psi.oblivious_table import WORDS, decode, encode, key_words, slots_for
 from vertikal.secure.sums.pads import PaddedSum
 
@@ -68,7 +68,7 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     salt: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
-class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FoundRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Last message of each party to the others."""
 
     matched: int
@@ -153,7 +153,7 @@ class Intersection:
             else:
                 self._answer(threads)
 
-    def _ask(self, threads: Workers) -> None:
+    def _ask(self, threads: CurveThreads) -> None:
         order = prg.shuffled(self._capacities[self._leader])
         ids = [*self._ids, *(prg.fresh_key() for _ in range(len(order) - len(self._ids)))]
         found = {peer: np.empty((len(ids), POINT_BYTES), np.uint8) for peer in self._peers}
@@ -173,7 +173,7 @@ class Intersection:
                 self._tell_progress(number - AHEAD)
         self._values = {peer: self._function(peer, points) for peer, points in found.items()}
 
-    def _answer(self, threads: Workers) -> None:
+    def _answer(self, threads: CurveThreads) -> None:
         asked = self._stretches(self._capacities[self._leader])
         own = []
         spans = zip(asked, self._stretches(len(self._ids)), strict=True)
@@ -228,7 +228,7 @@ class Intersection:
         listed = hashlib.sha256(self._domain("check"))
         for row in rows:
             listed.update(hashlib.sha256(self._ids[row]).digest())
-        mine = Found(len(rows), listed.digest())
+        mine = FoundRows(len(rows), listed.digest())
         for name, theirs in self._exchange("check", mine).items():
             if theirs != mine:
                 raise AgreementError(
@@ -243,7 +243,7 @@ class Intersection:
         ends = [count * number // rounds for number in range(rounds + 1)]
         return [slice(*pair) for pair in pairwise(ends)]
 
-    def _points(self, ids: Sequence[bytes], threads: Workers) -> Array:
+    def _points(self, ids: Sequence[bytes], threads: CurveThreads) -> Array:
         return hash_to_points(ids, self._domain("points"), threads)
 
     def _domain(self, *purpose: str) -> bytes:

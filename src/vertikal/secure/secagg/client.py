@@ -36,9 +36,9 @@ from vertikal.secure.secagg.rounds import (
     UNMASK,
     Advertisement,
     CoinCommitments,
+    CoinOpening,
     Confirmations,
     EncryptedShares,
-    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -84,7 +84,7 @@ def advertise(state: ClientState) -> Advertisement:
     return Advertisement(state.name, *keys, *digests, signature)
 
 
-def open_coin(state: ClientState, told: CoinCommitments) -> Opening:
+def open_coin(state: ClientState, told: CoinCommitments) -> CoinOpening:
     """Coins: show the own one if the commitments of all choose this client, and sign both.
 
     From here on all coins are fixed: this client shows its own once, for these commitments.
@@ -106,9 +106,9 @@ def open_coin(state: ClientState, told: CoinCommitments) -> Opening:
     members = terms.committee(state.coins_digest, commitments)
     state.committee = {name: commitments[name] for name in members}
     if state.name not in state.committee:
-        return Opening(b"", b"")
+        return CoinOpening(b"", b"")
     parts = terms.signed_coin(state.name, state.coins_digest, state.coin)
-    return Opening(state.coin, state.signing_key.sign(*parts))
+    return CoinOpening(state.coin, state.signing_key.sign(*parts))
 
 
 def share(state: ClientState, roster: Roster) -> EncryptedShares:
@@ -254,7 +254,7 @@ def check_openings(
     terms: Terms,
     digest: bytes,
     committee: Mapping[str, bytes],
-    openings: Mapping[str, Opening],
+    openings: Mapping[str, CoinOpening],
 ) -> None:
     """Refuse coins that are not those of the whole committee, for the commitments in ``digest``."""
     missing = sorted(set(committee) ^ set(openings))

@@ -31,9 +31,9 @@ from vertikal.secure.secagg.rounds import (
     UNMASK,
     Advertisement,
     CoinCommitments,
+    CoinOpening,
     Confirmations,
     EncryptedShares,
-    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -115,7 +115,7 @@ def aggregate(
             name: decode(up(name, stage, act(name)), name, SERVER, stage, kind) for name in names
         }
 
-    def begin(names: Sequence[str]) -> tuple[server.ServerState, Any, dict[str, Opening]]:
+    def begin(names: Sequence[str]) -> tuple[server.ServerState, Any, dict[str, CoinOpening]]:
         """Advertise keys and open coins, under a name of its own."""
         terms = Terms(os.urandom(8).hex(), tuple(clients), chosen, public, ring, length)
         centre = server.ServerState(terms)
@@ -125,7 +125,7 @@ def aggregate(
         openings = asked(
             present(names, OPEN_COINS),
             OPEN_COINS,
-            Opening,
+            CoinOpening,
             lambda n: client.open_coin(states[n], down(n, OPEN_COINS, fixed, CoinCommitments)),
         )
         return centre, states, openings

@@ -74,7 +74,7 @@ class CoinCommitments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commitments: dict[str, bytes]
 
 
-class Opening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CoinOpening(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Coins, client to server: its coin, signed; both are empty outside the committee."""
 
     coin: bytes
@@ -85,7 +85,7 @@ class Roster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Round 1, server to client: what its neighbours advertised, and the committee's coins."""
 
     advertisements: list[Advertisement]
-    openings: dict[str, Opening]
+    openings: dict[str, CoinOpening]
 
 
 class EncryptedShares(

@@ -37,9 +37,9 @@ from vertikal.secure.secagg.rounds import (
     UNMASK,
     Advertisement,
     CoinCommitments,
+    CoinOpening,
     Confirmations,
     EncryptedShares,
-    Opening,
     Revealed,
     Roster,
     Survivors,
@@ -89,12 +89,12 @@ def collect_keys(state: ServerState, said: Mapping[str, Advertisement]) -> CoinC
     return CoinCommitments(commitments)
 
 
-def withheld(state: ServerState, openings: Mapping[str, Opening]) -> list[str]:
+def withheld(state: ServerState, openings: Mapping[str, CoinOpening]) -> list[str]:
     """List who of the committee has not shown its coin: the job has to begin anew without them."""
     return sorted(set(state.committee) - set(openings))
 
 
-def collect_openings(state: ServerState, openings: Mapping[str, Opening]) -> dict[str, Roster]:
+def collect_openings(state: ServerState, openings: Mapping[str, CoinOpening]) -> dict[str, Roster]:
     """Coins: check those of the committee, and tell each client these and its neighbours' keys."""
     _enough(state, OPEN_COINS, len(openings))
     shown = {name: openings[name] for name in state.committee if name in openings}

@@ -13,7 +13,7 @@ from tests.organisations import WITH_NOTARY
 from vertikal.errors import AgreementError, InputError, PeerStopped
 from vertikal.node.config.job_file import Job
 from vertikal.node.config.job_fits import exposure_of, fits_of
-from vertikal.node.config.search_plan import Round, SearchPlan
+from vertikal.node.config.search_plan import SearchPlan, SearchRound
 from vertikal.node.models.model_card import card, describe
 from vertikal.node.models.model_page import model_page
 from vertikal.node.models.store import ModelStore
@@ -169,7 +169,11 @@ def test_more_combinations_than_tries_are_drawn_from():
     assert len({tuple(one.values()) for one in drawn}) == 20
     assert drawn == plan.candidates(5) != plan.candidates(6)
     assert {one["a"] for one in drawn} <= set(range(10))
-    assert plan.rounds(20) == [Round(20, 0.055556), Round(7, 0.166667), Round(3, 0.5)]
+    assert plan.rounds(20) == [
+        SearchRound(20, 0.055556),
+        SearchRound(7, 0.166667),
+        SearchRound(3, 0.5),
+    ]
 
 
 def test_all_that_a_search_may_open_is_added_up(tmp_path):

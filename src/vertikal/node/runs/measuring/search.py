@@ -19,7 +19,7 @@ from vertikal.algorithms.algorithm import Fit
 from vertikal.algorithms.catalogue import algorithm_named
 from vertikal.data.tables import Table
 from vertikal.errors import AgreementError, PeerVisibleError
-from vertikal.node.config.search_plan import CHOICE, Round
+from vertikal.node.config.search_plan import CHOICE, SearchRound
 from vertikal.node.models.evaluation import measure
 from vertikal.node.models.search_table import SearchTable, Try
 from vertikal.node.runs.measuring.fits import (
@@ -87,13 +87,13 @@ def _order(usable: Array, seed: int) -> Array:
     return np.random.default_rng((seed, 2)).permutation(np.flatnonzero(usable))
 
 
-def _rows_of_round(order: Array, one: Round) -> Array:
+def _rows_of_round(order: Array, one: SearchRound) -> Array:
     """Return the rows of a round: those of the round before are among them."""
     count = max(min(FEWEST_ROWS, len(order)), round(one.share * len(order)))
     return order[:count]
 
 
-def _kept_by(rounds: Sequence[Round], number: int) -> int:
+def _kept_by(rounds: Sequence[SearchRound], number: int) -> int:
     """Count the tries that go on after a round: at the end, one."""
     return rounds[number + 1].tries if number + 1 < len(rounds) else 1
 
