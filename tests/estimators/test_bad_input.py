@@ -258,6 +258,15 @@ def test_one_class(label):
     refused(f"y must hold at least two classes, got one class: {label!r}$", make(), X, labels)
 
 
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_labels_that_are_missing(gap):
+    labels = np.where(X[:, 0] > 0, "late", "in time").astype(object)
+    labels[[3, 7]] = gap
+    refused(
+        f"y must hold a label in each row, got 2 of {len(X)} that are missing; ", make(), X, labels
+    )
+
+
 @pytest.mark.parametrize("estimator", [FDSKLClassifier, FDSKLRegressor])
 @pytest.mark.parametrize(
     ("weights", "pattern"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import warnings
@@ -285,6 +286,7 @@ class FederatedEstimator(BaseEstimator):
         Frames with words, and with ``missing`` any dense input, are prepared by each party.
         """
         if reset:
+            _refuse_missing_labels(y)
             missing = read("missing", self.missing, Missing)
             self.preparations_: Mapping[str, Preparation] = {}
             if has_words(X) or (missing != "refuse" and not sparse.issparse(X)):
@@ -352,3 +354,15 @@ class FederatedEstimator(BaseEstimator):
             return fresh_key(), int.from_bytes(os.urandom(7), "big")
         generator = check_random_state(self.random_state)
         return generator.bytes(32), int.from_bytes(generator.bytes(7), "big")
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    """Refuse labels of text with gaps, of which scikit-learn does not say that it means them."""
+    labels = np.asarray(y)
+    if labels.dtype == object and labels.ndim == 1:
+        gaps = sum(one is None or (isinstance(one, float) and math.isnan(one)) for one in labels)
+        if gaps:
+            raise InputError(
+                f"y must hold a label in each row, got {gaps} of {len(labels)} that are missing; "
+                "leave these rows out (input contains NaN)"
+            )

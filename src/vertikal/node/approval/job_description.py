@@ -350,13 +350,17 @@ def estimate(home: PartyHome, record: JobRecord) -> Estimate:
     )
 
 
+def _minutes(seconds: float) -> str:
+    return "less than a minute" if seconds < 60 else f"about {round(seconds / 60)} min"
+
+
 def _cost(home: PartyHome, record: JobRecord) -> list[str]:
     cost, submitter = estimate(home, record), record.proposal.submitter
     sent = cost.bytes_sent.get(home.me, 0)
     return [
         f"{cost.rows:,} rows at most (those of {submitter}), {cost.rounds} rounds",
         f"you send about {sent / 1e6:,.1f} MB, and hold {cost.memory / 1e6:,.0f} MB",
-        f"about {max(1, round(cost.seconds / 60))} min at 100 Mb/s",
+        f"{_minutes(cost.seconds)} at 100 Mb/s, after the alignment of ids",
     ]
 
 
