@@ -20,7 +20,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError, WorkerLost
 
 FIT = """
-import json, os, sys, threading, warnings
+import json, os, sys, tempfile, warnings
 import numpy as np
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
@@ -36,7 +36,9 @@ shared = dict(n_components=128, random_state=0, scale="standard", max_iter=12)
 before = FDSKLClassifier(**shared).fit(X, y)
 cluster = None
 if kind == "store":
-    ray.init("local", num_cpus=4, object_store_memory=80 << 20, include_dashboard=False)
+    spilled = tempfile.mkdtemp()
+    ray.init("local", num_cpus=4, object_store_memory=80 << 20, include_dashboard=False,
+             object_spilling_directory=spilled)
     workers = Workers(count=2)
     # Most of the store is taken: phases and tables go to the disk.
     taken = [ray.put(np.ones(9 << 20, np.uint8)) for _ in range(8)]
@@ -61,10 +63,7 @@ class Watch:
 
 after = FDSKLClassifier(workers=workers, verbose=Watch(), **shared).fit(X, y)
 far = np.abs(after.decision_function(X[:2000]) - before.decision_function(X[:2000])).max()
-store = ""
-if kind == "store":
-    from ray._private.internal_api import memory_summary
-    store = memory_summary(stats_only=True)
+store = sum(len(files) for _, _, files in os.walk(spilled)) if kind == "store" else 0
 print(json.dumps({"far": float(far), "notes": notes, "store": store,
                   "iterations": [before.n_iter_, after.n_iter_]}))
 ray.shutdown()
@@ -96,7 +95,7 @@ def test_a_fit_goes_on_without_nodes_that_are_lost(stage):
 def test_a_full_store_goes_to_the_disk():
     found = run_fit("store")
     assert found["far"] < 1e-5
-    assert "Spilled" in found["store"]
+    assert found["store"] > 0
 
 
 def test_a_worker_that_is_lost_again_and_again_ends_the_run(group):
