@@ -1,7 +1,4 @@
-"""The console in a real browser, with three real services: the whole walk by clicking.
-
-The walk of an owner is one test, which every run of the tests takes; the others are slow.
-"""
+"""The console in a real browser, with three real services: the whole walk by clicking."""
 
 from __future__ import annotations
 
@@ -124,6 +121,7 @@ def axe_errors(page):
     ]
 
 
+@pytest.mark.slow
 def test_an_owner_decides_watches_scores_and_cancels(services, desk):
     digest = submitted(services, "credit")
     bank, lender = desk("bank"), desk("lender")

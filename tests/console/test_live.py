@@ -19,7 +19,7 @@ def quick(monkeypatch):
 
 
 class Party:
-    """What a page shows of a party, and how often it was looked at."""
+    """A party as a page shows it, which counts how often it is looked at."""
 
     def __init__(self):
         self.regions = {"state": "waits", "log": "begun"}
