@@ -29,7 +29,7 @@ PLACES = {
     # place: (module, class or "", function, which call of it, which calls count)
     "alignment": ("vertikal.secure.psi.intersection", "Intersection", "gather", 1),
     "spread": ("vertikal.secure.psi.intersection", "Intersection", "spread", 1),
-    "sum": ("vertikal.secure.sums.pads", "PaddedSum", "sum", 3),
+    "sum": ("vertikal.secure.sums.pads", "PaddedSum", "finish", 3),
     "hearing": ("vertikal.party.party", "Party", "hear", 1, is_about_common_rows),
     "sharing": ("vertikal.secure.sealed.sealed_features", "SealedFeatures", "forward", 3),
     "block": ("vertikal.node.runs.checkpoint_folder", "CheckpointFolder", "save_block", 3),

@@ -30,7 +30,7 @@ from vertikal.reporting.units import seconds_text
 
 STATE = "papers-runs.json"
 SETS = {"fdskl": fdskl_data, "avfkam": avfkam_data}
-"""Where papers keep their lists of data sets."""
+"""Modules in which papers keep their lists of data sets."""
 QUICK = Path("build") / "papers"
 QUICK_SHARE = 0.03
 """About the share of the full time that the sizes of ``--quick`` take."""

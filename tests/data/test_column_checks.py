@@ -31,7 +31,7 @@ def test_cells_that_are_not_finite(form, cells, word):
     values = np.random.default_rng(0).normal(size=(9, 3))
     values[4 : 4 + len(cells), 1] = cells
     pattern = (
-        rf"^columns: column 'c1' of party 'shop' must hold finite numbers, got {word}; fill in .*$"
+        rf"^columns: column 'c1' of party 'shop' must hold finite numbers, got {word}; drop .*$"
     )
     with pytest.raises(InputError, match=pattern) as caught:
         check_columns(table_of(values, form), varying=True)

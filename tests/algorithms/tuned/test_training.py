@@ -292,7 +292,8 @@ def test_a_level_that_is_not_there():
 def test_hidden_fits_that_go_on_from_one_another_stop_later_than_a_plain_one():
     block = settings_of(disclosure="values").model_block(1024)
     assert block.stopping() < block.plain().stopping()
-    precise = settings_of(disclosure=Values(value_bits=28, gradient_bits=28)).model_block(1024)
+    values = Values(bits=64, value_bits=28, gradient_bits=28)
+    precise = settings_of(disclosure=values).model_block(1024)
     assert precise.stopping() == precise.plain().stopping()
 
 

@@ -42,7 +42,7 @@ def test_the_parameters_have_room_above_128_bits(parameters):
 
 
 def test_as_many_answers_as_are_allowed_leave_128_bits():
-    """Whoever is content with the secret of any one answer has a chance with each of them."""
+    """An attacker who wants the secret of any one answer has a chance with each of them."""
     for parameters in (FEATURES, PRODUCTS):
         modulus = math.log2(parameters.modulus)
         assert bits(parameters.degree, modulus) - math.log2(MOST_ANSWERS) > 128

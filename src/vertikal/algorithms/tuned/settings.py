@@ -47,7 +47,7 @@ SMALL_WIDTH = 512
 """Directions of ``n_components="auto"`` on few rows."""
 HIDDEN_WIDTH = 1024
 """Directions of ``n_components="auto"`` where features are hidden: one pass, no steps."""
-NOISY_TOLERANCE = 3e-3
+CHAINED_TOLERANCE = 3e-3
 """Tolerance of fits on values of few bits: below that of one plain fit, since each fit goes on with
 the curvature of the last, and a smaller gradient takes few passes more."""
 BYTES = {"open": 1, "values": 48}
@@ -73,7 +73,7 @@ class PassSettings(FdsklSettings, frozen=True, kw_only=True, tag="pass"):
         return super().gradients(rows) + self.extra_gradients
 
     def stopping(self) -> float:
-        return min(super().stopping(), NOISY_TOLERANCE)
+        return min(super().stopping(), CHAINED_TOLERANCE)
 
     def plain(self) -> FdsklSettings:
         """Return what predictions need of them."""
