@@ -6,11 +6,13 @@ Two parties each. SecureBoost's tree (depth 3, 32 bins, Paillier by `phe`, a key
 trained on ``boost`` rows, and its cost, which is linear in the rows but for the histograms that are
 decrypted, told by the row. The kernel machine hides its features without a dealer (D = 1,024,
 logistic loss), on ``rows`` rows. Processor seconds of both parties together, and all bytes sent.
-The speed of encryption alone: numbers a second under Paillier, and under the lattice encryption.
+The speed of encryption alone: numbers a second under Paillier, and under the lattice encryption;
+what is done with its key, by the polynomial, beside SEAL by TenSEAL (`pip install tenseal`).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +24,14 @@ from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier
 from vertikal.estimators.baselines import SecureBoostClassifier
 from vertikal.secure.additive_encryption import AdditiveKey
-from vertikal.secure.two_party.parameters import FEATURES
+from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, LatticeParameters
 from vertikal.secure.two_party.polynomials import PolynomialRing
 from vertikal.secure.two_party.secret_key import SecretKey
 
 KEY_BITS = 2048
+MAKE = "make a key and its public key"
+ENCRYPT = "encrypt a polynomial"
+DECRYPT = "decrypt a polynomial"
 NUMBERS = 64
 """Numbers, or polynomials of 1,024 numbers, that are encrypted to see how fast it is."""
 
@@ -52,12 +57,21 @@ def main() -> None:
     key, numbers = AdditiveKey(KEY_BITS), list(range(NUMBERS))
     paillier = per_second(lambda: key.cipher.encrypt(numbers), NUMBERS)
     run.figure("Paillier: numbers encrypted a second", paillier)
-    for what, work in lattice_operations().items():
-        work()
-        rate = per_second(work, NUMBERS)
-        run.figure(f"lattice: microseconds to {what}", 1e6 / rate)
-        if what == "encrypt a polynomial":
-            run.figure("lattice: numbers encrypted a second", rate * FEATURES.degree / 2)
+    for parameters in (FEATURES, PRODUCTS):
+        degree = parameters.degree
+        for what, work in lattice_operations(parameters).items():
+            work()
+            rate = per_second(work, NUMBERS)
+            run.figure(f"lattice, N = {degree}: microseconds to {what}", 1e6 / rate)
+            if parameters is FEATURES and what == ENCRYPT:
+                run.figure("lattice: numbers encrypted a second", rate * degree / 2)
+    if importlib.util.find_spec("tenseal") is None:
+        print("SEAL was not measured: pip install tenseal")
+    else:
+        for what, work in seal_operations(PRODUCTS).items():
+            work()
+            spent = 1e6 / per_second(lambda work=work: [work() for _ in range(NUMBERS)], NUMBERS)
+            run.figure(f"SEAL, N = {PRODUCTS.degree}: microseconds to {what}", spent)
     run.write(options.out)
 
 
@@ -71,22 +85,42 @@ def per_second(work: Any, numbers: int) -> float:
     return numbers / (time.process_time() - began)
 
 
-def lattice_operations() -> dict[str, Callable[[], Any]]:
+def lattice_operations(parameters: LatticeParameters) -> dict[str, Callable[[], Any]]:
     """Return what is done with the secret key, each for as many polynomials as `NUMBERS`.
 
     A polynomial holds half as many numbers as it has coefficients.
     """
-    ring = PolynomialRing(FEATURES)
+    ring = PolynomialRing(parameters)
     secret = SecretKey(ring)
     draw = np.random.default_rng(0)
-    messages = ring.lift(np.rint(draw.normal(scale=700, size=(NUMBERS, FEATURES.degree))))
-    uniform = ring.values(ring.lift(draw.integers(0, 1 << 20, (NUMBERS, FEATURES.degree))))
+    shape = (NUMBERS, parameters.degree)
+    messages = ring.lift(np.rint(draw.normal(scale=700, size=shape)))
+    uniform = ring.values(ring.lift(draw.integers(0, 1 << 20, shape)))
     return {
-        "make a key and its public key": lambda: [
-            SecretKey(ring).public_key(uniform[:, :1]) for _ in range(NUMBERS)
-        ],
-        "encrypt a polynomial": lambda: secret.encrypt(uniform, messages),
-        "decrypt a polynomial": lambda: ring.add(messages, secret.times(uniform)),
+        MAKE: lambda: [SecretKey(ring).public_key(uniform[:, :1]) for _ in range(NUMBERS)],
+        ENCRYPT: lambda: secret.encrypt(uniform, messages),
+        DECRYPT: lambda: ring.add(messages, secret.times(uniform)),
+    }
+
+
+def seal_operations(parameters: LatticeParameters) -> dict[str, Callable[[], Any]]:
+    """Return the same by CKKS of SEAL, each for one polynomial, of three primes as well.
+
+    Its keys are those of a whole context. It writes numbers as polynomials and reads them again.
+    """
+    import tenseal
+
+    bits = [36, 36, 37]
+    context = tenseal.context(tenseal.SCHEME_TYPE.CKKS, parameters.degree, coeff_mod_bit_sizes=bits)
+    context.global_scale = 2**20
+    numbers = np.random.default_rng(0).uniform(size=parameters.degree // 2)
+    encrypted = tenseal.ckks_vector(context, numbers)
+    return {
+        MAKE: lambda: tenseal.context(
+            tenseal.SCHEME_TYPE.CKKS, parameters.degree, coeff_mod_bit_sizes=bits
+        ),
+        ENCRYPT: lambda: tenseal.ckks_vector(context, numbers),
+        DECRYPT: encrypted.decrypt,
     }
 
 

@@ -22,7 +22,7 @@ def test_a_job_of_parties_with_workers(tmp_path, level):
     ):
         root = tmp_path / name
         lay_out(root, rows=5000, policy=policy)
-        extra = ", value_bits = 28, gradient_bits = 28" if level == "values" else ""
+        extra = ", bits = 64, value_bits = 28, gradient_bits = 28" if level == "values" else ""
         write_job(root, settings=f'disclosure = {{ name = "{level}"{extra} }}', timeout=120)
         world = ServiceProcesses(root)
         try:

@@ -43,7 +43,8 @@ def add_columns(folder, name):
         number = int(row["customer"])
         mine = number < 1080 if name == "lender" else number >= 1050
         row["part"] = row["default"] if mine else ""
-        flipped = name == "bank" and number in (1003, 1007, 1011)
+        # As many as two jobs over the same people must differ by, if they differ.
+        flipped = name == "bank" and number in range(1003, 1043, 4)
         row["wrong"] = str(1 - int(row["default"])) if flipped else row["default"]
     with (folder / "people.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
@@ -81,7 +82,7 @@ def test_services_say_who_holds_different_labels(world):
     digest = submit(world, "wrong", 'disclosure = "open"').digest
     for name in ("lender", "bank"):
         record = world.wait(name, digest, lambda one: "differ in" in one.note, "an end")
-        assert "bank and lender differ in 3 of 120 rows" in record.note
+        assert "bank and lender differ in 10 of 120 rows" in record.note
 
 
 def write_files(folder, label, settings):

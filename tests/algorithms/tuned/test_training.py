@@ -143,7 +143,8 @@ def test_hidden_features_give_nearly_the_model_of_the_open_level():
             names = {e.disclosure.name for one in ledgers.values() for e in one.entries()}
             assert "phases" not in names
             assert "sketches" in names
-            assert {(one.gaussian, one.laplace) for one in shards["bank"].trials} == {(0.7, 0.7)}
+            tried = {(one.gaussian, one.laplace) for one in shards["bank"].trials}
+            assert tried == {(1.1, 1.1), (0.7, 0.7)}
             assert (
                 RELEVANT["post"]
                 == max(shards["post"].column_relevance().items(), key=lambda item: item[1])[0]
@@ -252,6 +253,20 @@ def test_a_run_that_was_broken_off_ends_in_the_same_model(disclosure):
         assert {name: len(rows) for name, rows in broken["shop"].lists.items()} == opened
 
 
+@pytest.mark.parametrize(("better", "taken"), [(0.0, 1.1), (np.inf, 0.7)])
+def test_hidden_features_have_the_bandwidth_that_rows_held_out_choose(monkeypatch, better, taken):
+    """Here any loss, or none, is better than the one so far."""
+    monkeypatch.setattr(search, "BETTER", better)
+    tables = columns_of(1100)
+    settings = settings_of(n_components=64, disclosure="values")
+    shards, _ = trained(tables, classes_of(tables), settings)
+    trials = shards["bank"].trials
+    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [0.7] * 2
+    assert {(one.gaussian, one.laplace) for one in trials if one.stage == "model"} == {
+        (taken, taken)
+    }
+
+
 def test_the_declared_maxima_hold():
     tables = columns_of(1100)
     settings = settings_of(n_components=256, disclosure="values")
@@ -259,7 +274,7 @@ def test_the_declared_maxima_hold():
     trained(tables, classes_of(tables), settings, checkpoints=memories)
     (said,) = KERNEL.exposure(settings).opened
     lists = [rows for name, rows in memories["shop"].lists.items() if name.startswith("opened")]
-    assert len(lists) == 4
+    assert len(lists) == 5
     entries = [np.frombuffer(one, np.int64) for rows in lists for one in rows]
     values = sum(int(one[0]) for one in entries if one[0] > 0)
     gradients = -sum(int(one[0]) for one in entries if one[0] < 0)

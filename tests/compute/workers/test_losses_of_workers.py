@@ -79,7 +79,9 @@ def run_fit(kind):
         [sys.executable, "-c", FIT, kind], capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    # Ray prints what it has lost, before it and after it.
+    (line,) = (one for one in done.stdout.splitlines() if one.startswith('{"far"'))
+    return json.loads(line)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from vertikal.algorithms.kernel_machine.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
 from vertikal.algorithms.tuned.search import CHOICE
-from vertikal.algorithms.tuned.settings import ROUNDS, SMALL, KernelSettings
+from vertikal.algorithms.tuned.settings import SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.algorithms.tuned.training import GROWTH
 from vertikal.data.tables import Table
@@ -65,7 +65,7 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         return Exposure(
             level=model.level,
             components=settings.all_components(),
-            opened=tuple(_added(*both) for both in opened),
+            opened=tuple(_added(settings.searches(), *both) for both in opened),
             prediction_bits=model.prediction_bits,
         )
 
@@ -115,7 +115,7 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
 
     def cost(self, settings: KernelSettings, rows: int, columns: int) -> Cost:
         searched = FDSKL.cost(settings.search_block(rows), settings.search_rows(rows), columns)
-        passes = settings.rounds(rows) + 1
+        passes = settings.searches(rows)
         model = FDSKL.cost(settings.model_block(sum(settings.growth(rows))), rows, columns)
         numbers = settings.search_width(rows) * settings.sketches() * settings.rounds(rows)
         return Cost(
@@ -173,13 +173,13 @@ def _blocks(settings: KernelSettings) -> tuple[FdsklSettings, FdsklSettings]:
     return settings.search_block(), settings.model_block(settings.most_components())
 
 
-def _added(searched: OpenedValues, model: OpenedValues) -> OpenedValues:
-    """Add up what all passes may open to one label party: those of the search, and over all rows.
+def _added(times: int, searched: OpenedValues, model: OpenedValues) -> OpenedValues:
+    """Add up what all passes may open to one label party: so many searches, and over all rows.
 
     Each pass has directions of its own, and hidden ones open at most a quarter as many values of a
     row as there are of them: so all of them together do.
     """
-    times, one, other = ROUNDS + 1, searched.at_most, model.at_most
+    one, other = searched.at_most, model.at_most
     safe = None
     if searched.safe_passes is not None and model.safe_passes is not None:
         safe = times * searched.safe_passes + model.safe_passes

@@ -5,7 +5,7 @@ party learns the factors of its columns for the next round. Factors are kept onl
 say so: the guard. The phases of a round are those of a wide bandwidth, and the fit uses twice each
 phase, that is half the bandwidth. So other whole multiples of the phases of the round that was kept
 are narrower and wider kernels, and choosing among these costs no message. Where features are hidden
-each multiple would open values of its own, and the bandwidth stays what it is.
+each multiple would open values of its own: there one pass more tries both kernels narrower.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ from vertikal.solvers.objective import best_constants
 Array = npt.NDArray[Any]
 
 KERNELS = ("gaussian", "laplace")
-FACTOR = {"open": 1.1, "values": 0.7}
-"""Bandwidth over the typical distance, at which rounds are fitted; where features are hidden, also
-that of the model: a solver without a preconditioner gets farther with narrower kernels."""
+FACTOR = 1.1
+"""Bandwidth over the typical distance, at which rounds are fitted."""
+NARROW = 0.7
+"""Bandwidth that is tried beside it where features are hidden: a solver without a preconditioner
+gets farther with narrower kernels, where rows are not too few or labels too noisy for them."""
 HARMONIC = 2
 """Multiple of the phases at which rounds are fitted where features are open."""
 HARMONICS = (1, 3)
@@ -123,18 +125,16 @@ def search(
         None if labels is None else Labels(labels.targets[chosen_rows], labels.weights[chosen_rows])
     )
     harmonic = 1 if settings.hides else HARMONIC
-    fitted = FACTOR[settings.level]
-    factor = fitted * harmonic
     rounds = settings.rounds(rows)
     scales = [relevance_scaling(np.ones(table.width))]
     relevance = np.ones(table.width)
     seen: list[_Round] = []
     trials: list[Trial] = []
-    for number in range(rounds + 1):
+    for number in range(settings.searches(rows)):
         view = party.on(table, part, f"search{number}")
-        shard = begin_block(
-            view, settings.search_block(rows), scales[-1], (factor, factor), f"search {number}"
-        )
+        fitted = FACTOR if number <= rounds else NARROW
+        wide = (fitted * harmonic, fitted * harmonic)
+        shard = begin_block(view, settings.search_block(rows), scales[-1], wide, f"search {number}")
         there = take_pass(view, shard)
         sketches = None
         if there.operator is not None and part is not None:
@@ -145,10 +145,12 @@ def search(
                 seen.append(_Round(scales[-1], there.operator, chosen))
                 width = settings.search_width(rows)
                 size = table.rows * width * BYTES[settings.level]
-                trials += _trials("relevance", number, (fitted, fitted), width, chosen, size)
+                stage = "relevance" if number <= rounds else "bandwidth"
+                trials += _trials(stage, min(number, rounds), (fitted, fitted), width, chosen, size)
                 if number < rounds:
                     sketches = _sketches(view, settings, operator, chosen, part, number)
-                party.clock.advance(1, f"round {number}: loss {chosen.loss:.4f}")
+                tried = f"round {number}" if number <= rounds else f"bandwidths {fitted}"
+                party.clock.advance(1, f"{tried}: loss {chosen.loss:.4f}")
                 if settings.hides:
                     there.phases.finish()
         elif settings.hides:
@@ -159,10 +161,13 @@ def search(
                 told = tell_sketches(view, sketches)
                 relevance = learn_relevance(view, shard, told, harmonic)
                 scales.append(relevance_scaling(relevance))
-    best = min(range(len(seen)), key=lambda i: seen[i].chosen.loss) if seen else 0
-    factors, penalty = (fitted, fitted), 0.0
+    narrow = seen[rounds + 1 :]
+    best = min(range(len(seen[: rounds + 1])), key=lambda i: seen[i].chosen.loss) if seen else 0
+    factors, penalty = (FACTOR, FACTOR), 0.0
     if seen and part is not None:
         penalty = seen[best].chosen.penalty
+        if narrow and narrow[0].chosen.loss < BETTER * seen[best].chosen.loss:
+            best, factors, penalty = rounds, (NARROW, NARROW), narrow[0].chosen.penalty
         if not settings.hides:
             with party.clock.stage("solve"):
                 factors, penalty, more = _narrow(party, settings, seen[best], part, best)
@@ -304,7 +309,7 @@ def _narrow(
 
 def bandwidths_of(multiples: tuple[int, ...]) -> tuple[float, float]:
     """Return both kernels' bandwidths over the typical distance, at these multiples."""
-    gaussian, laplace = (FACTOR["open"] * HARMONIC / multiple for multiple in multiples)
+    gaussian, laplace = (FACTOR * HARMONIC / multiple for multiple in multiples)
     return gaussian, laplace
 
 

@@ -30,12 +30,14 @@ SMALL = 2_000
 directions are then enough, and none are added."""
 ROUNDS = 2
 """Rounds of relevance."""
+BANDWIDTHS = {"open": 0, "values": 1}
+"""Passes of the search that try another bandwidth; in the open multiples of phases do."""
 FEWEST_ROWS = {"open": 30, "values": 1_000}
 """Rows below which columns keep equal factors: too few to tell which of them matter, and under
 ``values`` too few for the gradients that it takes."""
 SKETCHES = {"open": 32, "values": 8}
 """Sketches of a round."""
-SEARCH_PASSES = 24
+SEARCH_PASSES = 18
 """Values of a row that one pass of the search may open, for each output."""
 MODEL_PASSES = 48
 """Values of a row that the pass over all rows may open, for each output."""
@@ -147,7 +149,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
 
     def _search_passes(self) -> int:
         block = self.search_block()
-        return (ROUNDS + 1) * max(block.passes(name) for name in self.label_parties)
+        return self.searches() * max(block.passes(name) for name in self.label_parties)
 
     def _check_passes(self) -> None:
         given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
@@ -172,6 +174,11 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         """Rounds of relevance on so many training rows."""
         return ROUNDS if rows >= FEWEST_ROWS[self.level] else 0
 
+    def searches(self, rows: int | None = None) -> int:
+        """Passes of the search on so many training rows, or on however many."""
+        rounds = ROUNDS if rows is None else self.rounds(rows)
+        return rounds + 1 + (BANDWIDTHS[self.level] if rounds else 0)
+
     def sketches(self) -> int:
         """Sketches of one round."""
         return SKETCHES[self.level]
@@ -192,7 +199,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
     def _affordable(self, rows: int, width: int) -> int:
         """Directions within the budget, ``width`` at most, of which the search takes its part."""
         each = BYTES[self.level]
-        searched = self.search_rows(rows) * self.search_width(rows) * (self.rounds(rows) + 1) * each
+        searched = self.search_rows(rows) * self.search_width(rows) * self.searches(rows) * each
         fewest = 2 * len(self.label_parties)
         budget = parse_bytes(self.budget, "budget") or 0
         return max(fewest, min(width, (budget - searched) // (max(1, rows) * each)))
@@ -205,7 +212,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
 
     def all_components(self) -> int:
         """Directions of all passes together at most."""
-        return self.search_width() * (ROUNDS + 1) + self.most_components()
+        return self.search_width() * self.searches() + self.most_components()
 
     def check_rows(self, rows: int) -> None:
         """Refuse too few rows to hide."""

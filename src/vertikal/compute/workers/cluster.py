@@ -70,6 +70,8 @@ def connect(workers: Workers) -> Any:
         raise InputError('workers need Ray, which is not installed; pip install "vertikal[ray]"')
     # Ray would tell its makers of each cluster.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # A busy machine may take longer than the thirty seconds that Ray gives a node to start.
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
     import ray
 
     with _starting:
