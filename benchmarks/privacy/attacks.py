@@ -146,7 +146,9 @@ def attack_opened(run: Benchmark, target: Target, level: str, values: list[Array
 def attack_sealed(run: Benchmark, target: Target) -> None:
     with numbers_held() as held:
         target.model(disclosure="sealed", loss="square")
-    attack_masked(run, target, "sealed", held[0][:, :MASKED].view(np.int64) * 2.0**-63)
+    kept = held[0]
+    columns = kept.product("forward", np.eye(kept.shape[1], MASKED, dtype=kept.dtype))
+    attack_masked(run, target, "sealed", columns.view(np.int64) * 2.0**-63)
 
 
 def attack_masked(run: Benchmark, target: Target, level: str, numbers: Array) -> None:

@@ -14,6 +14,7 @@ from vertikal.algorithms.kernel_machine import sealed
 from vertikal.algorithms.kernel_machine.phases import PhasePass
 from vertikal.algorithms.kernel_machine.values import HiddenOperator
 from vertikal.party.party import Party
+from vertikal.ring.ring_matrix import RingMatrix
 from vertikal.secure.two_party.encrypted_product import EncryptedProduct
 
 Array = npt.NDArray[Any]
@@ -52,9 +53,9 @@ def values_opened() -> Iterator[list[Array]]:
 
 
 @contextmanager
-def numbers_held() -> Iterator[list[Array]]:
+def numbers_held() -> Iterator[list[RingMatrix]]:
     """The masked features (rows, D) that a label party keeps from sealed fits inside."""
-    held: list[Array] = []
+    held: list[RingMatrix] = []
     original = sealed.hide
 
     def hide(*args: Any) -> Any:
