@@ -40,6 +40,11 @@ def scores(model, ids, degraded, version):
     return [{**SCORE, "id": one} for one in ids]
 
 
+def faultless(model, ids, degraded, version):
+    """Score whatever model is named: what is drawn may be the name of a fault above."""
+    return scores("credit", ids, degraded, version)
+
+
 def settings(**changes):
     return Http(**{"listen": "127.0.0.1:0", "token_file": "token", "per_minute": 10**6, **changes})
 
@@ -269,7 +274,7 @@ def test_the_description_is_served(served):
 
 
 schema = schemathesis.openapi.from_asgi(
-    "/openapi.json", application(RequestHandler(settings(), TOKEN.encode(), scores))
+    "/openapi.json", application(RequestHandler(settings(), TOKEN.encode(), faultless))
 )
 
 

@@ -253,7 +253,7 @@ def test_between_services_all_fits_are_shown_and_booked(tmp_path):
     begin(tmp_path, evaluation=FOLDS)
     policies = [tmp_path / name / "party.toml" for name in NAMES]
     for file in policies:
-        file.write_text(file.read_text().replace("most_passes = 64", MANY))
+        file.write_text(file.read_text().replace("most_passes = 80", MANY))
     with trio(tmp_path) as world:
         digest = world.submit().digest
         world.record("bank", digest)

@@ -236,7 +236,7 @@ def test_between_services_a_search_is_shown_and_booked(tmp_path):
 def test_a_policy_bounds_the_fits_of_a_job(tmp_path):
     begin(tmp_path, VALUES, TRIED)
     file = tmp_path / "lender" / "party.toml"
-    file.write_text(file.read_text().replace("most_passes = 64", "most_fits = 3"))
+    file.write_text(file.read_text().replace("most_passes = 80", "most_fits = 3"))
     with trio(tmp_path) as world, pytest.raises(InputError, match=r"4 fits in one job, at most 3"):
         world.submit()
 
