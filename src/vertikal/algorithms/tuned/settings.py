@@ -113,7 +113,11 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
     def search_block(self, rows: int | None = None) -> PassSettings:
         """Return the settings of one pass of the search, on so many rows or on however many."""
         sketches = self.sketches() if rows is None or self.rounds(rows) else 0
-        return self._block(self.search_width(rows), SEARCH_PASSES, FITS + sketches)
+        width = self.search_width(rows)
+        # All passes together open what rounds alone might, also where directions are few.
+        quarter = max(1, width // len(self.label_parties) // 4)
+        most = min(SEARCH_PASSES, max(1, quarter * (ROUNDS + 1) // self.searches()))
+        return self._block(width, most, FITS + sketches)
 
     def model_block(self, width: int) -> PassSettings:
         """Return the settings of a pass over all rows.
