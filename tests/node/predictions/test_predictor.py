@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -10,7 +11,9 @@ from tests.organisations import write_job
 from tests.waiting import until
 from vertikal.errors import InputError, PeerStopped
 from vertikal.node.links.messages import Serve
+from vertikal.node.predictions import predictor
 from vertikal.node.predictions.session import WAIT
+from vertikal.node.runs.job_runs import JobRuns
 from vertikal.node.storage.audit_log import read
 
 IDS = ("1001", "1002")
@@ -53,6 +56,26 @@ def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
     until(lambda: refused(world, f"predictions with job {digest[:12]}"), "not its leader")
     world["lender"].gossip.tell("bank", Serve("f" * 64, "predict/x"))
     until(lambda: refused(world, f"predictions with job {'f' * 12}"), "no such job")
+
+
+def test_a_party_whose_run_ends_after_the_leaders_is_waited_for(world, monkeypatch):
+    ended, settle = threading.Event(), JobRuns._settle
+
+    def settle_late(self, record, error):
+        if self is world["shop"].runs:
+            assert ended.wait(30)
+        settle(self, record, error)
+
+    monkeypatch.setattr(JobRuns, "_settle", settle_late)
+    digest = world.submit().digest
+    world.wait("lender", digest, lambda record: record.done, "done")
+    record = world.record("lender", digest)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(predictor, "SETTLING", 0.2)
+        with pytest.raises(PeerStopped, match=f"job {record.id} is not done at shop, 0.2 s after"):
+            world["lender"].predict("credit", IDS, None, None)
+    threading.Timer(0.5, ended.set).start()
+    assert predicted_by(world["lender"]) == digest
 
 
 @pytest.mark.parametrize(

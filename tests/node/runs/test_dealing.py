@@ -23,7 +23,8 @@ from vertikal.party.party import Party
 
 NOTARY = "[parties.notary]"
 LEVELS = {
-    "values": 'disclosure = { name = "values", value_bits = 20, dealer = "notary" }',
+    "values": 'disclosure = { name = "values", value_bits = 20, prediction_bits = 20, '
+    'dealer = "notary" }',
     "sealed": 'disclosure = { name = "sealed", dealer = "notary" }\n' + SEALED.format("square"),
 }
 

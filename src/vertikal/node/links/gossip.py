@@ -184,11 +184,16 @@ class Gossip:
                 record.settled = True
         return record.final is None and not record.settled
 
+    def not_done(self, record: JobRecord) -> list[str]:
+        """Return the other parties at which a job, done here, is not known to be done."""
+        return self._not_done(record) if self.is_alive(record) else []
+
     def _done_by_all(self, record: JobRecord) -> bool:
-        if not record.done:
-            return False
-        news = [self.news(name, record) for name in self._others(record)]
-        return all(one is not None and one.done for one in news)
+        return record.done and not self._not_done(record)
+
+    def _not_done(self, record: JobRecord) -> list[str]:
+        news = {name: self.news(name, record) for name in self._others(record)}
+        return [name for name, one in news.items() if one is None or not one.done]
 
     def protocol(self, record: JobRecord) -> int:
         """Choose the protocol for a run or session that this party leads; `missing` comes first."""

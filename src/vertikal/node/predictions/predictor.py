@@ -17,6 +17,10 @@ from vertikal.node.predictions.partial_scores import PartialScores, score_what_i
 from vertikal.node.predictions.session_pool import SessionPool
 from vertikal.node.storage.party_home import PartyHome
 
+SETTLING = 10.0
+"""Seconds that a prediction waits for the end of its job at the other parties."""
+POLL = 0.02
+
 
 class Predictor:
     """Finds the job of a model, sees that all parties are there, and asks them in a session."""
@@ -60,6 +64,7 @@ class Predictor:
         missing = self._gossip.missing(record)
         if missing:
             raise PeerStopped(f"predictions need every party: {'; '.join(missing)}")
+        self._await_end_at_others(record)
         began = time.monotonic()
         scores = self._sessions.ask(record, ids, degraded)
         self._home.log.record(
@@ -93,6 +98,20 @@ class Predictor:
     def close(self) -> None:
         """End all sessions; requests under way fail, and no other begins."""
         self._sessions.close()
+
+    def _await_end_at_others(self, record: JobRecord) -> None:
+        """Wait until a job is done at the others too: their runs end a moment after the leader's.
+
+        A party refuses a session of a job that is not done there, and the leader would wait for it.
+        """
+        since = time.monotonic()
+        while names := self._gossip.not_done(record):
+            if time.monotonic() - since > SETTLING:
+                raise PeerStopped(
+                    f"predictions need every party: job {record.id} is not done at "
+                    f"{', '.join(names)}, {SETTLING:g} s after this was asked"
+                )
+            time.sleep(POLL)
 
     def _job_of(self, name: str, version: int | None) -> JobRecord:
         """Find the job of this version, or of the newest version that may predict and is done.
