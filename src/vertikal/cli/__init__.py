@@ -1,4 +1,4 @@
-"""The command ``vertikal``: one file per command, each a thin layer over the library.
+"""The command ``vertikal``: one file or folder per command, each a thin layer over the library.
 
 Only what a terminal needs enters here: options, tables, progress and one-line errors.
 """

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from tests.node.alone import alone, proposal
 from tests.node.alone import kept as keep
 from tests.organisations import lay_out, write_job
-from vertikal.cli import federation, main
+from vertikal.cli import main
+from vertikal.cli.federation import commands
 from vertikal.node.config.federation_file import FederationFile
 from vertikal.node.storage.audit_log import read
 
@@ -73,7 +74,7 @@ def test_a_comparison_is_remembered_and_logged(folder):
 @pytest.mark.parametrize(("answer", "kept"), [("y\n", True), ("n\n", False)])
 def test_on_a_terminal_the_owner_is_asked(folder, monkeypatch, answer, kept):
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(federation, "sys", terminal)
+    monkeypatch.setattr(commands, "sys", terminal)
     told = vertikal(folder, "bank", "federation", "verify", "shop", input=answer)
     assert "Does the owner of shop read the same digits?" in told
     assert (pairs(folder, "bank")["shop"]["compared"] is not None) == kept
