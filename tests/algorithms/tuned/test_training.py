@@ -17,6 +17,7 @@ from tests.algorithms.tuned.runs import (
 )
 from tests.naive.tuned import PooledRecipe
 from vertikal.algorithms.algorithm import LEVELS
+from vertikal.algorithms.kernel_machine.algorithm import FDSKL
 from vertikal.algorithms.kernel_machine.settings import Values
 from vertikal.algorithms.tuned import search, training
 from vertikal.algorithms.tuned.algorithm import KERNEL
@@ -200,6 +201,24 @@ def test_a_budget_bounds_directions_and_bytes():
     assert settings_of().growth(30_000) == (1024, 1024)
 
 
+@pytest.mark.parametrize(
+    ("disclosure", "parties"),
+    [
+        ("open", NAMES),
+        (Values(), NAMES),
+        (Values(bits=64), NAMES),
+        (Values(), NAMES[:2]),
+    ],
+)
+def test_the_bytes_that_a_budget_goes_by_are_those_of_a_pass(disclosure, parties):
+    settings = settings_of(disclosure=disclosure, parties=parties)
+    cost = FDSKL.cost(settings.model_block(1024), 30_000, 20)
+    busiest = max(cost.bytes_sent.values()) / (30_000 * 1024)
+    assert 0.8 * settings.bytes_each() < busiest <= settings.bytes_each()
+    # As many directions as are ever taken are affordable for so many rows.
+    assert settings.growth(10_000) == ((2048,) if settings.hides else (1024, 1024))
+
+
 class Memory(dict):
     """Checkpoints in memory, and a crash after so many blocks."""
 
@@ -261,7 +280,7 @@ def test_hidden_features_have_the_bandwidth_that_rows_held_out_choose(monkeypatc
     settings = settings_of(n_components=64, disclosure="values")
     shards, _ = trained(tables, classes_of(tables), settings)
     trials = shards["bank"].trials
-    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [0.7] * 2
+    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [0.7]
     assert {(one.gaussian, one.laplace) for one in trials if one.stage == "model"} == {
         (taken, taken)
     }

@@ -31,7 +31,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import KernelPart, Shard
 from vertikal.algorithms.kernel_machine.values import HiddenPass
 from vertikal.algorithms.tuned.held_out import Chosen, Fitting, choose_penalty, parts_of
-from vertikal.algorithms.tuned.settings import BYTES, SMALL, KernelSettings
+from vertikal.algorithms.tuned.settings import SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import Trial
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.data.scaling import Scaling
@@ -61,9 +61,10 @@ PENALTIES = tuple(10 ** (-2 - 0.75 * step) for step in range(7))
 """Penalties of the first fit."""
 NEARBY = (1.0, 1 / 5.6)
 """Multiples of the last penalty that later fits try."""
-FEW_PENALTIES = (1e-3, 1e-4, 1e-5)
-"""Penalties of the first fit where each iteration opens values."""
-FEW_NEARBY = (3.2, 0.32)
+HIDDEN_PENALTY = 0.5
+"""Penalty of every fit where each iteration opens values, times the rows: one fit that goes far
+tells better which columns matter than several that stop early, of which one has the best penalty.
+"""
 PARTS = 3
 """One part of so many is held out in the search."""
 TOLERANCE = 3e-3
@@ -144,7 +145,7 @@ def search(
                 chosen = _judge(party, settings, operator, part, last)
                 seen.append(_Round(scales[-1], there.operator, chosen))
                 width = settings.search_width(rows)
-                size = table.rows * width * BYTES[settings.level]
+                size = table.rows * width * settings.bytes_each()
                 stage = "relevance" if number <= rounds else "bandwidth"
                 trials += _trials(stage, min(number, rounds), (fitted, fitted), width, chosen, size)
                 if number < rounds:
@@ -238,14 +239,15 @@ def _judge(
     labels: Labels,
     penalty: float | None,
 ) -> Chosen:
-    """Fit the square loss without the rows held out, at penalties near the last one."""
+    """Fit the square loss without the rows held out, in the open at penalties near the last one."""
     loss = loss_named("square", regression=True)
     constant = np.zeros(settings.outputs)
     if not settings.regression:
         constant = best_constants(loss, labels.targets, labels.weights)
     held = parts_of(labels.targets, PARTS, settings.seed, classes=not settings.regression)
-    first, nearby = (FEW_PENALTIES, FEW_NEARBY) if settings.hides else (PENALTIES, NEARBY)
-    penalties = first if penalty is None else tuple(penalty * ratio for ratio in nearby)
+    penalties = PENALTIES if penalty is None else tuple(penalty * ratio for ratio in NEARBY)
+    if settings.hides:
+        penalties = (HIDDEN_PENALTY / operator.rows,)
     fitting = Fitting(
         operator,
         labels,
@@ -258,7 +260,7 @@ def _judge(
     if settings.hides:
         block = settings.search_block(operator.rows)
         budget = iterations_left(block, operator)
-        fitting = replace(fitting, most_iterations=budget, most_each=-(-budget // len(penalties)))
+        fitting = replace(fitting, most_iterations=budget, most_each=budget)
         held = held[:1]
     return choose_penalty(fitting, penalties, held if operator.rows < SMALL else held[:1])
 

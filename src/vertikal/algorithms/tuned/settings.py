@@ -47,13 +47,18 @@ GROWTH = (1024, 1024)
 """Directions that ``n_components="auto"`` adds, step by step, where features are open."""
 SMALL_WIDTH = 512
 """Directions of ``n_components="auto"`` on few rows."""
-HIDDEN_WIDTH = 1024
-"""Directions of ``n_components="auto"`` where features are hidden: one pass, no steps."""
+HIDDEN_WIDTH = 2048
+"""Directions of ``n_components="auto"`` where features are hidden: one pass, no steps, and half of
+them on few rows."""
 CHAINED_TOLERANCE = 3e-3
 """Tolerance of fits on values of few bits: below that of one plain fit, since each fit goes on with
 the curvature of the last, and a smaller gradient takes few passes more."""
-BYTES = {"open": 1, "values": 48}
-"""Bytes that the busiest party sends for a row and a direction, about."""
+OPEN_BYTES = 1
+"""Bytes that the busiest party sends for a row and a direction."""
+HIDDEN_BYTES = {32: 12, 64: 19}
+"""The same where features are hidden, in words of so many bits, about."""
+ENCRYPTED_BYTES = 20
+"""The same between two parties without a dealer, on many rows."""
 
 
 class PassSettings(FdsklSettings, frozen=True, kw_only=True, tag="pass"):
@@ -187,12 +192,19 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         """Sketches of one round."""
         return SKETCHES[self.level]
 
+    def bytes_each(self) -> int:
+        """Bytes that the busiest party sends for a row and a direction, about."""
+        if not isinstance(self.disclosure, Values):
+            return OPEN_BYTES
+        dealerless = self.search_block().dealerless
+        return ENCRYPTED_BYTES if dealerless else HIDDEN_BYTES[self.disclosure.bits]
+
     def growth(self, rows: int) -> tuple[int, ...]:
         """Directions of the passes over all rows: the first, and what may be added to it."""
         if self.n_components != "auto":
             return (self.n_components,)
         if self.hides:
-            return (self._affordable(rows, HIDDEN_WIDTH),)
+            return (self._affordable(rows, HIDDEN_WIDTH if rows >= SMALL else HIDDEN_WIDTH // 2),)
         steps: list[int] = []
         for step in (SMALL_WIDTH,) if rows < SMALL else GROWTH:
             if steps and self._affordable(rows, sum(steps) + step) < sum(steps) + step:
@@ -202,7 +214,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
 
     def _affordable(self, rows: int, width: int) -> int:
         """Directions within the budget, ``width`` at most, of which the search takes its part."""
-        each = BYTES[self.level]
+        each = self.bytes_each()
         searched = self.search_rows(rows) * self.search_width(rows) * self.searches(rows) * each
         fewest = 2 * len(self.label_parties)
         budget = parse_bytes(self.budget, "budget") or 0

@@ -33,7 +33,7 @@ from vertikal.algorithms.tuned.search import (
     search,
     take_pass,
 )
-from vertikal.algorithms.tuned.settings import BYTES, SMALL, KernelSettings, PassSettings
+from vertikal.algorithms.tuned.settings import SMALL, KernelSettings, PassSettings
 from vertikal.algorithms.tuned.shard import Trial, TunedShard
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.data.encoding import learn_encoding
@@ -55,8 +55,8 @@ PENALTIES = (0.32, 0.1, 0.032, 0.01, 0.0032)
 """Penalties of the first fit on all rows, over that of the search."""
 NEARBY = (1.0, 0.32)
 """Penalties of later fits over the last."""
-FEW_PENALTIES = (0.5, 0.05)
-"""Penalties of the fit where each iteration opens values."""
+HIDDEN_PENALTIES = (2.0, 0.2, 0.02)
+"""Penalties of the fit where each iteration opens values, times the rows."""
 PARTS = 5
 """One part of so many is held out."""
 SEARCH_TOLERANCE = 1e-2
@@ -209,7 +209,7 @@ def _choose(
     if operator.rows >= SMALL or settings.hides:
         held = held[:1]
     if settings.hides:
-        penalties = [found.penalty * ratio for ratio in FEW_PENALTIES]
+        penalties = [one / operator.rows for one in HIDDEN_PENALTIES]
         block = passes[0].shard.settings
         budget = iterations_left(block, operator)
         most = max(1, budget - budget // REFIT_SHARE)
@@ -221,7 +221,7 @@ def _choose(
         )
     chosen = choose_penalty(fitting, penalties, held)
     width = sum(one.shard.settings.n_components for one in passes)
-    size = operator.rows * passes[-1].shard.settings.n_components * BYTES[settings.level]
+    size = operator.rows * passes[-1].shard.settings.n_components * settings.bytes_each()
     found.trials += [
         Trial(
             "model",
