@@ -75,7 +75,7 @@ class Visitor:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", rows=3000, directions=3072, repeats=15)
+    options = arguments(__doc__ or "", rows=30_000, directions=3072, repeats=7)
     bench = Benchmark("console", {key: one for key, one in vars(options).items() if key != "out"})
     with tempfile.TemporaryDirectory() as root:
         lay_out(Path(root), options.rows, 0)
