@@ -3,8 +3,8 @@
     python -m benchmarks.scale.workers [--part passes,fit,memory,nodes]
 
 Passes of a solver over 10^6 rows × 512 directions, and what Ray adds to one; a whole fit; a fit of
-10^7 rows × 256 where no process may have the memory that the phases need; a fit on four nodes that
-Ray simulates. Needs Ray (extra ``ray``), 16 GB of memory and 6 GB of disk.
+10^7 rows × 256 and × 512 where no process may have the memory that the phases need; a fit on four
+nodes that Ray simulates. Needs Ray (extra ``ray``), 16 GB of memory and 6 GB of disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from vertikal.ring.integers import Ring
 from vertikal.solvers.lbfgs import sample_rows, solve
 from vertikal.solvers.objective import RowObjective
 
-LIMIT = 1_500_000_000
+LIMIT = 2_000_000_000
 """Bytes that each process may allocate where memory is short."""
 
 STORE = 1_000_000_000
@@ -244,9 +244,10 @@ def main() -> None:
     if "fit" in options.part:
         fits(run, options.rows, options.directions)
     if "memory" in options.part:
-        for workers in (None, 4):
-            found = apart(f"short_of_memory({options.many}, 256, {workers})")
-            run.figure(f"{LIMIT / 1e9:g} GB a process, workers: {workers}", found)
+        for width, workers in ((256, None), (256, 4), (512, 4)):
+            found = apart(f"short_of_memory({options.many}, {width}, {workers})")
+            words = f"{LIMIT / 1e9:g} GB a process, {width} directions, workers: {workers}"
+            run.figure(words, found)
     if "nodes" in options.part:
         run.figure("four nodes", apart(f"four_nodes({options.rows}, 256)"))
     run.write(options.out)
