@@ -10,10 +10,10 @@ import pytest
 from tests.organisations import write_job
 from tests.waiting import until
 from vertikal.errors import InputError, PeerStopped
+from vertikal.node.approval.job_records import JobBook
 from vertikal.node.links.messages import Serve
 from vertikal.node.predictions import predictor
 from vertikal.node.predictions.session import WAIT
-from vertikal.node.runs.job_runs import JobRuns
 from vertikal.node.storage.audit_log import read
 
 IDS = ("1001", "1002")
@@ -59,14 +59,15 @@ def test_a_session_is_opened_by_the_leader_of_a_finished_job_only(world):
 
 
 def test_a_party_whose_run_ends_after_the_leaders_is_waited_for(world, monkeypatch):
-    ended, settle = threading.Event(), JobRuns._settle
+    ended, changing = threading.Event(), JobBook.changing
 
-    def settle_late(self, record, error):
-        if self is world["shop"].runs:
+    def changing_late(self, record):
+        shop = world["shop"]
+        if self is shop.book and shop.runs.run_of(record) is not None:
             assert ended.wait(30)
-        settle(self, record, error)
+        return changing(self, record)
 
-    monkeypatch.setattr(JobRuns, "_settle", settle_late)
+    monkeypatch.setattr(JobBook, "changing", changing_late)
     digest = world.submit().digest
     world.wait("lender", digest, lambda record: record.done, "done")
     record = world.record("lender", digest)

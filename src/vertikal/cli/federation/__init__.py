@@ -1,4 +1,4 @@
-"""How organisations become a federation: keys, invitations, members and their changes.
+"""Commands that make and change a federation: keys, invitations, members.
 
-Commands that write or check the federation file, or a party's key for it, enter.
+Whatever writes or checks the federation file, or a party's key for it, enters.
 """
