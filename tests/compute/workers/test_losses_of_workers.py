@@ -20,7 +20,7 @@ from vertikal.data.tables import Table
 from vertikal.errors import InputError, WorkerLost
 
 FIT = """
-import json, os, sys, tempfile, warnings
+import json, os, sys, tempfile, threading, warnings
 import numpy as np
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
@@ -44,10 +44,12 @@ if kind == "store":
     taken = [ray.put(np.ones(9 << 20, np.uint8)) for _ in range(8)]
 else:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    nodes = [cluster.add_node(num_cpus=2) for _ in range(4)]
+    # As many places as there are workers of both parties: each node has two of them.
+    nodes = [cluster.add_node(num_cpus=2) for _ in range(2)]
     ray.init(address=cluster.address, log_to_driver=False)
     workers = Workers(count=2, address=cluster.address, cpus=1)
 notes, stages = [], []
+reached, lost = threading.Event(), threading.Event()
 
 class Watch:
     def begin(self, party, stage, total):
@@ -55,13 +57,22 @@ class Watch:
     def advance(self, party, stage, amount, note):
         if "worker" in note:
             notes.append(note)
-        if kind in ("phases", "solve") and stage == kind and amount and nodes:
-            if party == "party1" and len(nodes) > 2:
-                cluster.remove_node(nodes.pop(), allow_graceful=False)
+        if stage == kind and amount and party == "party1":
+            reached.set()
+            lost.wait(100)
     def end(self, party, stage, seconds):
         pass
 
-after = FDSKLClassifier(workers=workers, verbose=Watch(), **shared).fit(X, y)
+after = FDSKLClassifier(workers=workers, verbose=Watch(), **shared)
+fitting = threading.Thread(target=after.fit, args=(X, y))
+fitting.start()
+if cluster is not None:
+    # Ray adds nodes in the main thread only.
+    assert reached.wait(200)
+    cluster.add_node(num_cpus=2)
+    cluster.remove_node(nodes[0], allow_graceful=False)
+    lost.set()
+fitting.join()
 found, expected = (one.decision_function(X[:2000]) for one in (after, before))
 # Sums in single precision are added in another order.
 far = np.abs(found - expected).max() / np.abs(expected).max()
