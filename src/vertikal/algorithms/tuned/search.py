@@ -168,7 +168,7 @@ def search(
     if seen and part is not None:
         penalty = seen[best].chosen.penalty
         if narrow and narrow[0].chosen.loss < BETTER * seen[best].chosen.loss:
-            best, factors, penalty = rounds, (NARROW, NARROW), narrow[0].chosen.penalty
+            best, factors = rounds, (NARROW, NARROW)
         if not settings.hides:
             with party.clock.stage("solve"):
                 factors, penalty, more = _narrow(party, settings, seen[best], part, best)
