@@ -24,9 +24,9 @@ from benchmarks.harness import Benchmark, arguments
 from vertikal import FDSKLClassifier
 from vertikal.estimators.baselines import SecureBoostClassifier
 from vertikal.secure.additive_encryption import AdditiveKey
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, LatticeParameters
-from vertikal.secure.two_party.polynomials import PolynomialRing
-from vertikal.secure.two_party.secret_key import SecretKey
+from vertikal.secure.two_party.lattice.parameters import FEATURES, PRODUCTS, LatticeParameters
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.secret_key import SecretKey
 
 KEY_BITS = 2048
 MAKE = "make a key and its public key"

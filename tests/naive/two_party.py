@@ -51,6 +51,50 @@ def phase(c0: Polynomial, c1: Polynomial, secret: Polynomial, q: int) -> Polynom
     return [x - q if x > q // 2 else x for x in total]
 
 
+def digits(number: int, q: int, count: int, bits: int) -> list[int]:
+    """Digits d_j around zero, lowest first, with number ≈ Σ_j d_j·q·2^(bits·j)/2^(bits·count)."""
+    size = 2 ** (bits * count)
+    word = (number % q * size + q // 2) // q % size
+    found = []
+    for _ in range(count):
+        digit = word % 2**bits
+        digit -= 2**bits if digit >= 2 ** (bits - 1) else 0
+        found.append(digit)
+        word = (word - digit) // 2**bits
+    return found
+
+
+def switched(
+    c0: list[Polynomial],
+    c1: list[Polynomial],
+    a: list[Polynomial],
+    b: list[Polynomial],
+    q: int,
+    count: int,
+    bits: int,
+) -> tuple[Polynomial, Polynomial]:
+    """c0 of the first ciphertext after key switching, and the c1 that all share."""
+    first, common = c0[0], [0] * len(c0[0])
+    for i, polynomial in enumerate(c1):
+        written = [digits(x, q, count, bits) for x in polynomial]
+        for j in range(count):
+            digit = np.array([one[j] for one in written], object)
+            place = i * count + j
+            first = added(first, _convolved(digit, b[place], q), q)
+            common = added(common, _convolved(digit, a[place], q), q)
+    return first, common
+
+
+def _convolved(x: np.ndarray, y: Polynomial, q: int) -> Polynomial:
+    """x·y mod X^N + 1, as `product`: |x| is small, and y is cut in halves that int64 can hold."""
+    total = np.zeros(len(y), object)
+    for shift in (0, 24):
+        half = np.array([(v % q >> shift) & (2**24 - 1) for v in y], np.int64)
+        long = np.convolve(x.astype(np.int64), half)
+        total += (long[: len(y)] - np.append(long[len(y) :], 0)).astype(object) << shift
+    return [int(v) % q for v in total]
+
+
 def slots(polynomial: list[float]) -> list[complex]:
     """Values at exp(iπ(4j + 1)/N), by Horner's rule."""
     degree = len(polynomial)

@@ -66,7 +66,7 @@ def test_the_ledger_books_all_that_was_announced(fitted):
     assert {one.disclosure.name for one in entries} <= announced
     senders = {one.disclosure.name: one.sender for one in entries}
     assert senders["encrypted cosines"] == senders["questions"] == "bank"
-    assert senders["masked products"] == senders["values"] == "shop"
+    assert senders["encrypted products"] == senders["values"] == "shop"
     (learns,) = {one.disclosure.learns for one in entries if one.disclosure.name == "values"}
     assert "at most 50 numbers a row of 6 bits each" in learns
     assert "at most 59 numbers about a combination of directions to 14 bits each" in learns

@@ -14,8 +14,8 @@ from vertikal.mesh import local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
-from vertikal.secure.two_party.parameters import DEVIATION, FEATURES
-from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.parameters import DEVIATION, FEATURES
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
 
 RING = PolynomialRing(FEATURES)
 COUNT = 4

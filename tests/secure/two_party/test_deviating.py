@@ -18,8 +18,9 @@ from vertikal.mesh import local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 from vertikal.secure.two_party.ciphertext_link import EXACT_BITS, CiphertextLink, proof_bits
-from vertikal.secure.two_party.parameters import FEATURES, PRIME_BITS, PRODUCTS
-from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.key_switching import DIGITS
+from vertikal.secure.two_party.lattice.parameters import FEATURES, PRIME_BITS, PRODUCTS
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
 from vertikal.secure.two_party.wire_words import pack, unpack
 
 ROWS, WIDTH = 96, 64
@@ -53,7 +54,6 @@ def test_whatever_is_sent_comes_back_uniform(step):
         wires={"ada": zeros},
     )
     seen = frames(session)
-    check_uniform(seen["bob", "features/masked"])
     check_uniform(seen["bob", "features/hidden"])
 
 
@@ -90,6 +90,43 @@ def test_a_public_key_that_would_show_the_helpers_secret_is_refused(parameters, 
         assert "ada cannot read what was encrypted under its public key" in str(
             outcome.errors["bob"]
         )
+
+
+@pytest.mark.parametrize(("digit", "refused"), [(0, False), (7, True)])
+def test_a_switching_key_that_would_show_digits_of_the_helpers_numbers_is_refused(digit, refused):
+    """With 2^digit·2^9 on one b of the key, a digit times that much stands in every c0.
+
+    For digit 0 this is 2^13 at most, as large as the key's own errors are together, and below what
+    words round off; for digit 7 it is a bit of words.
+    """
+    added = 1 << (9 + digit)
+
+    def meddle(packed):
+        shape = (len(FEATURES.primes), 4, 4 * DIGITS, FEATURES.degree)
+        residues = unpack(packed, shape, PRIME_BITS)
+        for limb, prime in zip(residues, FEATURES.primes, strict=True):
+            limb[0, 0, 0] = (int(limb[0, 0, 0]) + added) % prime
+        return pack(residues, PRIME_BITS)
+
+    phases = draw_phases(1024, 8, names=NAMES)
+    session = hide_between_two(
+        phases, lambda _: "done", wires={"ada": changing("switching", meddle)}
+    )
+    if refused:
+        # An honest label party finds that the proof does not fit, before it answers.
+        assert "did not encrypt under the public key" in str(session.outcome.errors["ada"])
+        assert not frames(session)["ada", "features/cosines"]
+    else:
+        assert session.result == "done"
+
+
+def test_who_cannot_read_what_was_switched_gets_no_answer():
+    """The label party that meddled guesses the hash: the helper goes on with the right one only."""
+    phases = draw_phases(1024, 8, names=NAMES)
+    wires = {"ada": changing("features/key/proof/answer", lambda packed: packed ^ np.uint8(1))}
+    session = hide_between_two(phases, lambda _: None, wires=wires)
+    assert "cannot read what was encrypted" in str(session.outcome.errors["bob"])
+    assert ("bob", "features/hidden") not in frames(session)
 
 
 def test_a_label_party_tells_nothing_of_what_the_helper_has_not_encrypted():

@@ -11,7 +11,7 @@ from vertikal.mesh import local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
 from vertikal.secure.two_party.encrypted_product import EncryptedProduct
-from vertikal.secure.two_party.parameters import WordLengths
+from vertikal.secure.two_party.word_lengths import WordLengths
 
 M = 2**32
 BITS = {"forward": 6, "adjoint": 14}

@@ -92,9 +92,8 @@ def test_an_old_ciphertext_is_noise_to_a_new_question():
 
 
 def test_a_silent_helper_is_named():
-    session = hide_between_two(
-        PHASES, forward, wires={"bob": silent("masked"), "ada": impatient("masked")}
-    )
+    step = "features/hidden"
+    session = hide_between_two(PHASES, forward, wires={"bob": silent(step), "ada": impatient(step)})
     assert isinstance(session.outcome.errors["ada"], DeadlineExceeded)
     assert "bob" in str(session.outcome.errors["ada"])
 

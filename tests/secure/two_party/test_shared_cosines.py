@@ -9,12 +9,14 @@ import pytest
 
 from tests.conformance.running import run
 from tests.secure.hidden.hidden_run import draw_phases
+from tests.secure.two_party.lattice.test_key_switching import switching_errors
 from tests.secure.two_party.two_party_run import NAMES, ROLES
 from vertikal.mesh import local_meshes
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
-from vertikal.secure.two_party.parameters import DEVIATION, FEATURES, WordLengths
+from vertikal.secure.two_party.lattice.parameters import DEVIATION, FEATURES
 from vertikal.secure.two_party.shared_cosines import SharedCosines
+from vertikal.secure.two_party.word_lengths import WordLengths, gathered_answers
 
 ROWS, WIDTH = 40, 1024
 PHASES = draw_phases(ROWS, WIDTH, 3, names=NAMES)
@@ -32,6 +34,11 @@ def expected(lengths, pairs):
         uniform * math.sqrt(n / 2 if pairs else n / 4) * 2**room / 2**lengths.shared,
         DEVIATION * math.sqrt(n / 2) * 2 ** (room + 11) / FEATURES.modulus,
     ]
+    if (gathered := gathered_answers(lengths.rows)) > 1:
+        parts += [
+            part * math.sqrt(n / 2) * 2**room / FEATURES.modulus
+            for part in switching_errors(gathered)
+        ]
     return math.hypot(*parts)
 
 

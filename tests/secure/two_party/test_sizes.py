@@ -10,11 +10,12 @@ from tests.secure.two_party.test_views import frames
 from tests.secure.two_party.two_party_run import NAMES, hide_between_two
 from vertikal.secure.two_party.sizes import TwoPartySizes
 
+KEYS = ("", "/answers", "/switching")
+
 
 @pytest.mark.parametrize("pairs", [False, True], ids=["cosines", "pairs"])
-@pytest.mark.parametrize("width", [20, 1100])
-def test_bytes_are_those_of_a_run(width, pairs):
-    rows = 70
+@pytest.mark.parametrize(("rows", "width"), [(70, 20), (70, 1100), (1030, 20)])
+def test_bytes_are_those_of_a_run(rows, width, pairs):
     features = width * (2 if pairs else 1)
 
     def program(hidden):
@@ -31,7 +32,9 @@ def test_bytes_are_those_of_a_run(width, pairs):
         return sum(one.nbytes for step in steps for one in seen[step])
 
     assert sizes.encrypted == sent(("ada", "features/cosines"))
-    assert sizes.masked == sent(("bob", "features/masked"), ("bob", "features/hidden"))
+    assert sizes.hidden == sent(("bob", "features/hidden"))
+    keys = (f"{what}/key{part}" for what in ("features", "products") for part in KEYS)
+    assert sizes.keys == sent(*(("ada", key) for key in keys))
     opened = {"forward": 6, "adjoint": 14}
     assert sizes.asked(opened) == sent(("ada", "products/forward"), ("ada", "products/adjoint"))
     kinds = [f"products/{kind}/answer" for kind in ("forward", "adjoint")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vertikal.secure.two_party.complex_slots import polynomials_of
-from vertikal.secure.two_party.parameters import FEATURES
+from vertikal.secure.two_party.lattice.parameters import FEATURES
 from vertikal.secure.two_party.vector_writing import LARGEST, VectorWriting
 
 

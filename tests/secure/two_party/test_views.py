@@ -16,8 +16,10 @@ from tests.conformance.uniformity import THRESHOLD, check_uniform, check_unrelat
 from tests.secure.hidden.hidden_run import draw_phases
 from tests.secure.kept import matrices_in
 from tests.secure.two_party.two_party_run import NAMES, hide_between_two
-from vertikal.secure.two_party.parameters import FEATURES, PRIME_BITS, PRODUCTS, WordLengths
-from vertikal.secure.two_party.wire_words import pack, unpack
+from vertikal.secure.two_party.lattice.key_switching import DIGITS
+from vertikal.secure.two_party.lattice.parameters import FEATURES, PRIME_BITS, PRODUCTS
+from vertikal.secure.two_party.wire_words import pack, unpack, wire_bytes
+from vertikal.secure.two_party.word_lengths import WordLengths
 
 ROWS, WIDTH, OUTPUTS = 96, 64, 2
 PARTS = 64
@@ -56,7 +58,8 @@ def frames(session):
 
 
 def residues_of(parameters, packed):
-    return unpack(packed, (len(parameters.primes), 1, parameters.degree), PRIME_BITS)
+    count = packed.nbytes * 8 // PRIME_BITS // (len(parameters.primes) * parameters.degree)
+    return unpack(packed, (len(parameters.primes), count, parameters.degree), PRIME_BITS)
 
 
 def check_residues(parameters, arrays):
@@ -82,7 +85,6 @@ def test_every_frame_is_uniform(data):
         ("ada", "products/key/proof/answer"),
         ("bob", "features/hidden"),
         *(("bob", f"features/key/proof{part}") for part in ("", "/c0", "/c1")),
-        ("bob", "features/masked"),
         ("bob", "products/adjoint/answer"),
         ("bob", "products/adjoint/answer/hidden"),
         ("bob", "products/forward/answer"),
@@ -97,7 +99,23 @@ def test_every_frame_is_uniform(data):
     for kind in ("forward", "adjoint"):
         check_uniform(seen["ada", f"products/{kind}"])
         check_uniform(seen["bob", f"products/{kind}/answer/hidden"])
-    check_uniform(seen["bob", "features/masked"])
+
+
+@pytest.mark.parametrize("value", [0, 77])
+def test_every_frame_is_uniform_where_answers_share_their_half(value):
+    """With more rows, a switching key; one half comes back for four rows."""
+    rows = 1030
+    data = {name: np.full((rows, 8), value, np.uint8) for name in NAMES}
+    seen = frames(hide_between_two(data, lambda hidden: hidden.product("forward", np.ones((8, 1)))))
+    for key, polynomials in (("", 1), ("/answers", 4), ("/switching", 4 * 4 * DIGITS)):
+        (packed,) = seen["ada", f"features/key{key}"]
+        assert residues_of(FEATURES, packed).shape[1] == polynomials
+        check_residues(FEATURES, [packed])
+    check_uniform(seen["ada", "features/cosines"])
+    check_uniform(seen["bob", "features/hidden"])
+    bits = WordLengths(rows).hidden
+    sent = sum(one.nbytes for one in seen["bob", "features/hidden"])
+    assert sent == wire_bytes(-(-rows // 4) * FEATURES.degree, bits)
 
 
 @every_data
@@ -118,8 +136,8 @@ def test_no_frame_of_one_run_fits_another():
     first, second = (
         frames(hide_between_two(ADVERSARIAL["drawn"], same_vectors_again)) for _ in range(2)
     )
-    masked = "bob", "features/masked"
-    check_unrelated(first[masked], second[masked])
+    hidden = "bob", "features/hidden"
+    check_unrelated(first[hidden], second[hidden])
     for step in first:
         assert all(not np.array_equal(a, b) for a, b in zip(first[step], second[step], strict=True))
 

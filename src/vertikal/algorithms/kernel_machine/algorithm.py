@@ -318,8 +318,8 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         memory[helper] += sizes.kept_by_helper
         return Cost(
             {
-                label_party: int(sizes.encrypted + both * sizes.asked(opened)),
-                helper: int(sizes.masked + both * sizes.answered(opened)),
+                label_party: int(sizes.keys + sizes.encrypted + both * sizes.asked(opened)),
+                helper: int(sizes.hidden + both * sizes.answered(opened)),
             },
             4 + 2 * passes,
             memory,

@@ -20,8 +20,8 @@ from vertikal.losses.pairwise import pair_loss_named
 from vertikal.losses.pointwise import loss_named
 from vertikal.parameters import Count, Parameters, Positive
 from vertikal.secure.hidden.openings import GRADIENT_BITS_PER_ROW
-from vertikal.secure.two_party.parameters import kept_columns
 from vertikal.secure.two_party.vector_writing import GRADIENT_SPREAD, MOST_BITS
+from vertikal.secure.two_party.word_lengths import kept_columns
 
 FEWEST_VALUE_BITS = 4
 MOST_VALUE_BITS = 28

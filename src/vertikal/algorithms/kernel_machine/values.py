@@ -110,11 +110,12 @@ def _dealerless_disclosures(learns: str) -> dict[str, Disclosure]:
         "cosines": Disclosure(
             "encrypted cosines", "the label party's cosines and sines, encrypted", encrypted, True
         ),
-        "masked": Disclosure(
-            "masked products",
-            "products of these with the helper's cosines and sines, under its mask",
-            "nothing: words are uniform whatever the data, and the rest as long as learning with "
-            "errors is hard",
+        "hidden": Disclosure(
+            "encrypted products",
+            "halves of products of these with the helper's cosines and sines; the helper keeps the "
+            "others",
+            "nothing, as long as learning with errors is hard: these halves look uniform, also to "
+            "the label party with its key",
             True,
         ),
         "requests": Disclosure(

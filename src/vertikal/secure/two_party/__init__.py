@@ -3,12 +3,13 @@
 The protocol's steps in order; `two_party_features` runs them all, for one role:
 
     0  roles              label party A, helper B: all that there are
-       parameters         of the lattice encryption, which is polynomials, small_numbers, secret_key
-       ciphertext_link    A's public key, and ciphertexts of which only one half is sent
+       lattice            the encryption
+       ciphertext_link    A's public keys, and ciphertexts of which only one half is sent
+       word_lengths       to how many bits that is rounded
     1  shared_cosines     A and B share the cosines of the sums of their phases (complex_slots)
     2  encrypted_product  A multiplies the shared matrix by a vector that only A knows
        vector_writing     writes real vectors so that no product wraps
 
-B counts what it opens by `hidden.openings`. `loops` are the inner loops over residues, compiled
-where numba is installed. Steps that need a third party do not enter here but into `secure/hidden`.
+B counts what it opens by `hidden.openings`. Steps that need a third party do not enter here but
+into `secure/hidden`.
 """

@@ -38,10 +38,11 @@ from vertikal.ring.ring_matrix import KINDS
 from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
-from vertikal.secure.two_party.parameters import PRODUCTS, WordLengths
-from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.parameters import PRODUCTS
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.wire_words import pack, unpack, wire_bytes
+from vertikal.secure.two_party.word_lengths import WordLengths
 
 Array = npt.NDArray[Any]
 

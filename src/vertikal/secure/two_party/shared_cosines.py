@@ -3,28 +3,28 @@
 θ = a + b. A row's phases fill the slots of polynomials (`complex_slots`), N/2 directions each.
 
 1. A encrypts polynomials whose slots are q/2^(11 + room)·e^{ia}, and sends c0.
-2. B multiplies c0 and c1 by its polynomial with slots 2^11·e^{ib}, adds an encryption of zero
-   (`CiphertextLink.hide`), rounds c0 to words of 11 + room bits and adds a uniform mask −Y. It
-   sends both.
-3. A decrypts: words G = c0 + c1·s, in units of q.
+2. B multiplies c0 and c1 by its polynomial with slots 2^11·e^{ib} and adds an encryption of zero
+   (`CiphertextLink.hide`). It keeps c0, rounded to words of 11 + room bits: these are Y. It sends
+   c1, one for four polynomials where there are many.
+3. A multiplies c1 by its key: words G = c1·s, in units of q.
 
 Words are kept as the upper bits of 32. Then G + Y mod 2^32 are the coefficients of a polynomial
 with slots 2^(32 − room)·e^{iθ}, up to rounding and errors of 0.008 of a feature
-(`parameters.WordLengths`, which says what the room is for), G is uniform to A but for lower bits
-that are A's own rounding, and Y is B's own. Only the folded half of the coefficients is kept where
-cosines are all that is wanted.
+(`word_lengths.WordLengths`, which says what the room is for). Only the folded half of the
+coefficients is kept where cosines are all that is wanted.
 
 Proof sketch. B receives c0 of RLWE ciphertexts under A's key: uniform to B if ring learning with
-errors is hard. A receives words under a uniform mask, which say nothing whatever was asked, and
-c1·p + a·u + e with p B's polynomial: (a, a·u + e) is an RLWE sample under B's fresh secret u, with
-a grown from the pair's seed, so that the sum is uniform to A, who knows s but not u. A ciphertext
-that is not of the form above gives shares of another multiple of each e^{ib}, and no more: the u in
-them is below what words round off, since A has proven its public key (`ciphertext_link`).
+errors is hard. A receives c1·p + a·u + e with p B's polynomial, or a sum of such products: (a,
+a·u + e) is an RLWE sample under B's fresh secret u, with a grown from the pair's seed, so that what
+A receives is uniform to it, who knows s but not u. Nothing else is sent: Y is B's, and A will learn
+of it what products open. A ciphertext that is not of the form above gives shares of another
+multiple of each e^{ib}, and no more: what u and a switching key add to Y is below what words round
+off, or at most their last bit in the largest tables, since A has proven its public keys
+(`ciphertext_link`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,22 +35,22 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.ciphertext_link import CiphertextLink
 from vertikal.secure.two_party.complex_slots import basis, polynomials_of
-from vertikal.secure.two_party.parameters import (
-    FEATURES,
+from vertikal.secure.two_party.lattice.parameters import FEATURES
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
+from vertikal.secure.two_party.roles import TwoRoles
+from vertikal.secure.two_party.word_lengths import (
     FRACTION_BITS,
     WordLengths,
     blocks_of,
+    gathered_answers,
     kept_columns,
 )
-from vertikal.secure.two_party.polynomials import PolynomialRing
-from vertikal.secure.two_party.roles import TwoRoles
-from vertikal.secure.two_party.small_numbers import SmallNumbers
-from vertikal.secure.two_party.wire_words import pack, unpack, wire_bytes
 
 Array = npt.NDArray[Any]
 
 _CHUNK = 32
-"""Polynomials at a time: their arrays stay near the processor."""
+"""Polynomials at a time, a multiple of those that share an answer: their arrays stay near the
+processor."""
 
 
 class SharedCosines:
@@ -67,16 +67,16 @@ class SharedCosines:
         *,
         pairs: bool = False,
     ) -> None:
-        self._mesh, self._roles, self._pairs = mesh, roles, pairs
+        self._pairs = pairs
         self._ring = PolynomialRing(FEATURES)
-        self._link = CiphertextLink(mesh, keys, roles, self._ring, "features")
         self._half = self._ring.degree // 2
         self._blocks = blocks_of(width)
+        gathered = gathered_answers(lengths.rows * self._blocks)
+        self._link = CiphertextLink(mesh, keys, roles, self._ring, "features", gathered)
         self._width, self._lengths = width, lengths
         scale = self._ring.modulus * 2.0 ** -(FRACTION_BITS + lengths.room)
         if mesh.me == roles.helper:
             scale = 2.0**FRACTION_BITS
-            self._masks = SmallNumbers()
         turn = 2 * np.pi * np.arange(1 << phase_bits) / (1 << phase_bits)
         self._table = scale * np.exp(1j * turn)
 
@@ -92,24 +92,15 @@ class SharedCosines:
 
     def receive(self, rows: int) -> Array:
         """A: return the share G of the rows that were sent first, uint32 (rows, columns)."""
-        parts, bits = [], self._lengths.shared
-        for count in self._counts(rows):
-            shape = (count, self.columns // self._blocks)
-            packed = self._mesh.recv_array(
-                self._roles.helper,
-                self._link.tag("masked"),
-                np.uint8,
-                (wire_bytes(math.prod(shape), bits),),
-            )
-            words = unpack(packed, shape, bits) << np.uint32(self._lengths.unit)
-            hidden = self._link.receive_hidden("hidden", count, self._lengths.hidden)
-            parts.append(words + self._words(hidden, 32))
+        parts = [
+            self._words(self._link.receive_hidden("hidden", count, self._lengths.hidden), 32)
+            for count in self._counts(rows)
+        ]
         return np.concatenate(parts).reshape(rows, self.columns)
 
     def answer(self, phases: Array) -> Array:
         """B: return the share Y of the next rows, with its own phases, uint32 (rows, columns)."""
         parts, lengths = [], self._lengths
-        unit = np.uint32(lengths.unit)
         for chunk in self._polynomials(phases):
             c0, c1 = self._link.receive_encrypted("cosines", len(chunk), lengths.encrypted)
             own = self._ring.values(self._ring.lift(chunk))
@@ -117,14 +108,9 @@ class SharedCosines:
             c0, c1 = self._link.hide(
                 self._ring.multiply_add(c0, own, zero), self._ring.multiply_add(c1, own, zero)
             )
-            words = self._words(self._ring.coefficients(c0), lengths.shared)
-            # Words mod 2^bits, as the upper bits of 32: so do differences of them wrap.
-            share = self._masks.words(words.shape, np.uint32) >> unit << unit
-            masked = ((words << unit) - share) >> unit
-            tag = self._link.tag("masked")
-            self._mesh.send(self._roles.label_party, tag, pack(masked, lengths.shared))
             self._link.send_hidden("hidden", c1, lengths.hidden)
-            parts.append(share)
+            words = self._words(self._ring.coefficients(c0), lengths.shared)
+            parts.append(words << np.uint32(lengths.unit))
         return np.concatenate(parts).reshape(len(phases), self.columns)
 
     def kept_from_features(self, vectors: Array) -> Array:

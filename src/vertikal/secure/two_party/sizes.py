@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vertikal.secure.two_party.encrypted_product import tile_columns
-from vertikal.secure.two_party.parameters import (
-    FEATURES,
-    PRODUCTS,
+from vertikal.secure.two_party.lattice.key_switching import DIGITS
+from vertikal.secure.two_party.lattice.parameters import FEATURES, PRIME_BITS, PRODUCTS
+from vertikal.secure.two_party.wire_words import wire_bytes
+from vertikal.secure.two_party.word_lengths import (
     WordLengths,
     blocks_of,
+    gathered_answers,
     kept_columns,
 )
-from vertikal.secure.two_party.wire_words import wire_bytes
 
 _WORD = 4
 _STEP = 24
@@ -36,11 +37,21 @@ class TwoPartySizes:
         return wire_bytes(self._polynomials * FEATURES.degree, bits)
 
     @property
-    def masked(self) -> int:
+    def hidden(self) -> int:
         """Bytes that the helper sends back for them."""
-        lengths = WordLengths(self.rows)
-        hidden = wire_bytes(self._polynomials * FEATURES.degree, lengths.hidden)
-        return hidden + wire_bytes(self.rows * self._columns, lengths.shared)
+        answers = -(-self._polynomials // gathered_answers(self._polynomials))
+        return wire_bytes(answers * FEATURES.degree, WordLengths(self.rows).hidden)
+
+    @property
+    def keys(self) -> int:
+        """Bytes of the label party's public keys, without the proof of them."""
+        count = gathered_answers(self._polynomials)
+        features = 1 if count == 1 else 1 + count + count * count * DIGITS
+        return wire_bytes(
+            features * len(FEATURES.primes) * FEATURES.degree
+            + len(PRODUCTS.primes) * PRODUCTS.degree,
+            PRIME_BITS,
+        )
 
     @property
     def kept_by_label_party(self) -> int:

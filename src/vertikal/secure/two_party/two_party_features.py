@@ -24,14 +24,15 @@ from vertikal.secure.hidden.hidden_features import HiddenBlock
 from vertikal.secure.hidden.openings import Openings, Tally
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.two_party.encrypted_product import EncryptedProduct
-from vertikal.secure.two_party.parameters import MOST_ANSWERS, WordLengths, blocks_of
+from vertikal.secure.two_party.lattice.parameters import MOST_ANSWERS
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.shared_cosines import SharedCosines
 from vertikal.secure.two_party.vector_writing import LARGEST, MOST_BITS, VectorWriting
+from vertikal.secure.two_party.word_lengths import WordLengths, blocks_of
 
 Array: TypeAlias = npt.NDArray[Any]
 
-STEPS = ("key", "cosines", "masked", "requests", "questions", "answers")
+STEPS = ("key", "cosines", "hidden", "requests", "questions", "answers")
 """The kinds of messages, each sent by one role; the ledger says what its reader learns."""
 
 _AHEAD = 2
@@ -96,7 +97,7 @@ class TwoPartyFeatures:
     def add(self, phases: Array) -> None:
         """Both: the next block of rows, with the party's own phases."""
         if self._mesh.me == self.roles.helper:
-            with self._booked("masked"):
+            with self._booked("hidden"):
                 self._product.add_as_helper(self._cosines.answer(phases))
             return
         with self._booked("cosines"):

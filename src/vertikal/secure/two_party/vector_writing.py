@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from vertikal.errors import RingError
 from vertikal.secure.hidden.fixed_point import rounded
-from vertikal.secure.two_party.parameters import FEATURES
+from vertikal.secure.two_party.lattice.parameters import FEATURES
 
 Array = npt.NDArray[Any]
 

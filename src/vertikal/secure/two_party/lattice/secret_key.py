@@ -8,18 +8,21 @@ The other party multiplies ciphertexts by polynomials of its own, adds up, and a
 public key with u ternary and an error to c1: then c1 looks uniform, also to who knows s, and
 hides what it was multiplied by.
 
+A switching key holds one key encrypted under another, for `key_switching`.
+
 `tests/naive/two_party.py` does the same with schoolbook polynomials.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.secure.two_party.polynomials import PolynomialRing
-from vertikal.secure.two_party.small_numbers import SmallNumbers
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.small_numbers import SmallNumbers
 
 Array = npt.NDArray[Any]
 
@@ -45,6 +48,18 @@ class SecretKey:
     def public_key(self, a: Array) -> Array:
         """b = e − a·s, by coefficients: an encryption of zero."""
         return self.encrypt(a, np.zeros_like(a))
+
+    def switching_key(self, a: Array, place: int, factors: Sequence[int], old: SecretKey) -> Array:
+        """b of a switching key from ``old`` to this key, by coefficients (`key_switching`).
+
+        Of the digits of which ``a`` (values) has a polynomial each, those from ``place`` on belong
+        to the ciphertext that comes under this key: they are multiplied by ``factors`` and ``old``.
+        """
+        messages = np.zeros_like(a)
+        for i, prime in enumerate(self._ring.primes):
+            for j, factor in enumerate(factors, start=place):
+                messages[i, j] = old._secret[i, 0].astype(np.uint64) * (factor % prime) % prime
+        return self.encrypt(a, self._ring.coefficients(messages))
 
     def times(self, c1: Array) -> Array:
         """c1·s, the part of a phase that takes the key: values in, coefficients out."""

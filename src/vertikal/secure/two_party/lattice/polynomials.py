@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.secure.two_party.loops import LOOPS, LatticeLoops
-from vertikal.secure.two_party.parameters import LatticeParameters
+from vertikal.secure.two_party.lattice.loops import LOOPS, LatticeLoops
+from vertikal.secure.two_party.lattice.parameters import LatticeParameters
 
 Array = npt.NDArray[Any]
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from vertikal.secure.two_party.parameters import COINS, DEVIATION
-from vertikal.secure.two_party.small_numbers import SmallNumbers
+from vertikal.secure.two_party.lattice.parameters import COINS, DEVIATION
+from vertikal.secure.two_party.lattice.small_numbers import SmallNumbers
 
 
 def test_ternary_numbers_are_equally_likely():

@@ -98,7 +98,7 @@ class NumpyLatticeLoops:
 
 def _choose() -> LatticeLoops:
     try:
-        from vertikal.secure.two_party import loops_compiled
+        from vertikal.secure.two_party.lattice import loops_compiled
     except ImportError:
         return NumpyLatticeLoops()
     return loops_compiled

@@ -1,71 +1,10 @@
-"""Parameters of the lattice encryption, within the homomorphic encryption standard for 128 bits.
-
-Polynomials are those of the cyclotomic ring Z_q[X]/(X^N + 1), N a power of two and q a product of
-primes p ≡ 1 mod 2N below 2^24. Secrets are ternary and errors centred binomial of deviation 3.24,
-which are the distributions of the standard's table (Albrecht et al., Homomorphic Encryption
-Security Standard, 2018, Table 1: ternary secret, 128 bits against classical attacks).
-`tests/secure/two_party/lattice_estimate.py` computes the cost of the attack on which that table
-rests, for these parameters and for fewer dimensions than they have.
-
-Words of which shares, questions and answers consist have the lengths that `WordLengths` works out.
-"""
+"""Lengths of the words of which shares, questions and answers consist, and how many there are."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from vertikal.errors import InputError
-
-STANDARD = {1024: 27, 2048: 54, 4096: 109, 8192: 218}
-"""Most bits of q by degree N."""
-
-PRIME_BITS = 24
-"""Residues are below 2^24, so that 2^15 products of two add up in a word."""
-
-COINS = 21
-"""Coins of each sign of a centred binomial error, as in SEAL; its deviation is √(21/2)."""
-DEVIATION = math.sqrt(COINS / 2)
-
-
-@dataclass(frozen=True)
-class LatticeParameters:
-    """Degree N and the primes whose product is q."""
-
-    degree: int
-    primes: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        most = STANDARD.get(self.degree)
-        if most is None:
-            raise InputError.of("degree", f"one of {list(STANDARD)}", self.degree)
-        for prime in self.primes:
-            if prime >= 1 << PRIME_BITS or prime % (2 * self.degree) != 1:
-                raise InputError.of(
-                    "primes", f"below 2^{PRIME_BITS} and 1 mod {2 * self.degree}", prime
-                )
-        if len(set(self.primes)) < len(self.primes) or self.modulus.bit_length() > most:
-            raise InputError.of(
-                "primes", f"different ones, of {most} bits in all", list(self.primes)
-            )
-
-    @property
-    def modulus(self) -> int:
-        """The modulus q."""
-        return math.prod(self.primes)
-
-
-FEATURES = LatticeParameters(2048, (11759617, 11677697))
-"""Encryption of cosines and sines, once per row: q has 47 bits of the 54 that are allowed."""
-
-PRODUCTS = LatticeParameters(4096, (16760833, 16736257, 16588801))
-"""Encryption of vectors, in every product: q has 72 bits of the 109 that are allowed."""
-
-
-MOST_ANSWERS = 1 << 22
-"""Most polynomials of rows in one run. Each answer hides what it multiplied by under a secret of
-its own, and an attacker who is content with any one of them has that many chances: 22 of the 151
-bits of `FEATURES`. Products have more than 40 bits to spare."""
+from vertikal.secure.two_party.lattice.parameters import FEATURES
 
 FRACTION_BITS = 11
 """Fraction bits of a shared feature, and those of the helper's polynomials."""
@@ -73,7 +12,7 @@ FRACTION_BITS = 11
 
 @dataclass(frozen=True)
 class WordLengths:
-    """Bits of everything that travels for ``rows`` rows, as few as the result can do with.
+    """Bits of all words for ``rows`` rows, as few as the result can do with.
 
     A feature is shared in words of 11 fraction bits and as many more as sums take, its *room*. A
     gradient's sum over n rows is off by √n·0.29/32 units of the vector where entries are rounded,
@@ -87,6 +26,7 @@ class WordLengths:
         0.26   c1 of the helper at 17 bits beyond the room, times s     0.29·√(2N/3)·√(N/2)/2^17
         0.32   words of 11 fraction bits                                0.29·√(N/4)/2^11
         0.02   errors of the encryption, for a room of 17               3.24·√(N/2)·2^(room + 11)/q
+        0.02   those of a switching key, for a room of 17               7,800·√(N/2)·2^room/q
 
     which is 0.8 together. Where sines are shared too, the last but one is 0.45. Phases of 8 bits
     alone make 0.5.
@@ -148,3 +88,16 @@ def kept_columns(width: int, *, pairs: bool) -> int:
     Of a polynomial they are N/2 for cosines, or N with their sines.
     """
     return blocks_of(width) * (FEATURES.degree if pairs else FEATURES.degree // 2)
+
+
+_GATHERED = 4
+_FEWEST_GATHERED = 1024
+
+
+def gathered_answers(polynomials: int) -> int:
+    """Count the answers that share one c1, where so many polynomials are to be answered.
+
+    Four where they are many: a switching key for four is 1.6 MB, and saves 6.5 KB a polynomial.
+    For more its size would grow by their square and its errors with it, to save what is left.
+    """
+    return _GATHERED if polynomials >= _FEWEST_GATHERED else 1

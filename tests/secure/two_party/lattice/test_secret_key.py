@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tests.naive.two_party import encrypt, phase, whole
-from vertikal.secure.two_party.parameters import DEVIATION, FEATURES, LatticeParameters
-from vertikal.secure.two_party.polynomials import PolynomialRing
-from vertikal.secure.two_party.secret_key import SecretKey
-from vertikal.secure.two_party.small_numbers import SmallNumbers
+from vertikal.secure.two_party.lattice.parameters import DEVIATION, FEATURES, LatticeParameters
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice.secret_key import SecretKey
+from vertikal.secure.two_party.lattice.small_numbers import SmallNumbers
 
 SMALL = LatticeParameters(1024, (16760833,))
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.secure.keys.prg import fresh_key, uniform_elements
-from vertikal.secure.two_party.parameters import COINS
+from vertikal.secure.two_party.lattice.parameters import COINS
 
 Array = npt.NDArray[Any]
 

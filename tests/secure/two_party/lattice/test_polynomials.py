@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.naive.two_party import product, whole
-from vertikal.secure.two_party import loops as loops_module
-from vertikal.secure.two_party.loops import LOOPS, NumpyLatticeLoops
-from vertikal.secure.two_party.parameters import FEATURES, PRODUCTS, LatticeParameters
-from vertikal.secure.two_party.polynomials import PolynomialRing
+from vertikal.secure.two_party.lattice import loops as loops_module
+from vertikal.secure.two_party.lattice.loops import LOOPS, NumpyLatticeLoops
+from vertikal.secure.two_party.lattice.parameters import FEATURES, PRODUCTS, LatticeParameters
+from vertikal.secure.two_party.lattice.polynomials import PolynomialRing
 
 SMALL = LatticeParameters(1024, (16760833,))
 every_loops = pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_without_numba_the_loops_are_numpys(monkeypatch):
     original = builtins.__import__
 
     def refuse(name, *args, **options):
-        if name == "vertikal.secure.two_party" and "loops_compiled" in (args[2] or ()):
+        if name == "vertikal.secure.two_party.lattice" and "loops_compiled" in (args[2] or ()):
             raise ImportError(name)
         return original(name, *args, **options)
 
