@@ -25,7 +25,8 @@ from benchmarks.datasets import movielens
 from benchmarks.harness import Benchmark, alternating, arguments, median, seconds
 from vertikal.algorithms.gram.client_gram import ClientGram, secure_gram
 from vertikal.ring.integers import Ring
-from vertikal.secure.keys.prg import expand_into, fresh_key, keystream
+from vertikal.secure.keys.keystream import Keystream
+from vertikal.secure.keys.prg import fresh_key
 from vertikal.secure.secagg.in_one_process import aggregate
 from vertikal.secure.secagg.neighbours import plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
@@ -77,10 +78,10 @@ def _keystream_rate(size: int = 1 << 18, seconds_each: float = 2.0) -> float:
     """Bytes that the cipher gives a second, into room that stays in the cache."""
 
     def work(_: int) -> float:
-        stream, room, done = keystream(fresh_key(), 0), memoryview(bytearray(size)), 0
+        stream, room, done = Keystream(fresh_key(), 0), memoryview(bytearray(size)), 0
         began = time.perf_counter()
         while time.perf_counter() - began < seconds_each:
-            expand_into(stream, room)
+            stream.fill(room)
             done += size
         return done / (time.perf_counter() - began)
 

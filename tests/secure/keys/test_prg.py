@@ -1,66 +1,28 @@
-"""The stream cipher: known answers, an independent reference, separate streams and keys."""
+"""Numbers from the stream cipher, and keys: words, reals and sums of streams."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import os
-import struct
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from tests.naive.secagg import pad
+from tests.secure.keys.test_keystream import reference
 from vertikal.errors import InputError
 from vertikal.secure.keys import prg
+from vertikal.secure.keys.keystream import KEY_BYTES, TILE
 
 KEY = bytes(range(32))
 
 
-def reference(key, number, count):
-    """AES-256-CTR, block by block: the encryptions of number · 2^64, number · 2^64 + 1, ..."""
-    block_cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-    blocks = -(-count // 16)
-    stream = b"".join(
-        block_cipher.update(((number << 64) + i).to_bytes(16, "big")) for i in range(blocks)
-    )
-    return stream[:count]
-
-
 def stream(key, number, count):
     return prg.uniform_elements(key, (count,), np.uint8, stream=number).tobytes()
-
-
-def test_known_answer():
-    """The encryption of the zero block under the zero key, as in NIST's AES-256 test vectors."""
-    assert stream(bytes(32), 0, 16).hex() == "dc95c078a2408989ad48a21492842087"
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 255, 2**32, 2**63, 2**64 - 1])
-@pytest.mark.parametrize("count", [1, 15, 16, 17, 1000])
-def test_streams_equal_the_reference(number, count):
-    assert stream(KEY, number, count) == reference(KEY, number, count)
-
-
-def test_the_cryptography_library_used_directly_gives_the_same():
-    counter = struct.pack(">QQ", 7, 0)
-    direct = Cipher(algorithms.AES(KEY), modes.CTR(counter)).encryptor().update(bytes(100))
-    assert stream(KEY, 7, 100) == direct
-
-
-def test_long_streams_go_on_where_a_tile_ends():
-    count = prg.TILE + 100
-    long = stream(KEY, 3, count)
-    assert long == reference(KEY, 3, count)
-    context = prg.keystream(KEY, 3)
-    parts = [bytearray(n) for n in (5, prg.TILE + 11, 84)]
-    for part in parts:
-        prg.expand_into(context, memoryview(part))
-    assert b"".join(parts) == long
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
@@ -77,34 +39,10 @@ def test_words_of_odd_shapes(shape):
     assert words.tobytes() == reference(KEY, 5, words.nbytes)
 
 
-def test_streams_of_different_numbers_do_not_overlap():
-    """No block of one stream occurs in another, however they are lined up."""
-    blocks = [
-        stream(KEY, number, 16 * 2000)[i : i + 16]
-        for number in (0, 1, 2, 3, 256, 2**63)
-        for i in range(0, 16 * 2000, 16)
-    ]
-    assert len(set(blocks)) == len(blocks)
-    other_key = prg.derive_key(KEY, "x")
-    assert not set(blocks) & {stream(other_key, 0, 3200)[i : i + 16] for i in range(0, 3200, 16)}
-
-
-@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytes(16)])
-def test_keys_of_other_lengths_are_refused(key):
-    with pytest.raises(InputError, match=f"key must be 32 bytes, got {len(key)} bytes"):
-        prg.keystream(key, 0)
-
-
-@pytest.mark.parametrize("number", [-1, 2**64])
-def test_stream_numbers_beyond_64_bits_are_refused(number):
-    with pytest.raises(InputError, match=r"number must be a stream number below 2\^64"):
-        prg.keystream(KEY, number)
-
-
 def test_fresh_keys_are_fresh():
     keys = {prg.fresh_key() for _ in range(100)}
     assert len(keys) == 100
-    assert {len(key) for key in keys} == {prg.KEY_BYTES}
+    assert {len(key) for key in keys} == {KEY_BYTES}
 
 
 def test_a_derived_key_is_the_hmac_of_length_prefixed_words():
@@ -161,7 +99,7 @@ def test_one_key_serves_reals_and_elements():
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
-@pytest.mark.parametrize("length", [0, 1, 100, prg.TILE // 4 + 3])
+@pytest.mark.parametrize("length", [0, 1, 100, TILE // 4 + 3])
 def test_streams_are_the_written_out_pads(bits, length):
     keys = [(os.urandom(32), 1), (os.urandom(32), -1), (os.urandom(32), 1)]
     start = np.arange(length).astype(f"uint{bits}")
@@ -176,7 +114,7 @@ def test_streams_are_the_written_out_pads(bits, length):
 
 def test_streams_of_opposite_sign_cancel():
     keys = [os.urandom(32) for _ in range(3)]
-    values = np.zeros(3 * prg.TILE, np.uint16)
+    values = np.zeros(3 * TILE, np.uint16)
     prg.add_streams(values, [(key, 1) for key in keys])
     assert values.any()
     prg.add_streams(values, [(key, -1) for key in reversed(keys)])

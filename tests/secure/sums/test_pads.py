@@ -166,11 +166,14 @@ def test_the_worked_example_of_the_docstring(monkeypatch):
         keys = PairKeys(pair[0], "job", shared[pair[0]])
         pads[keys.key(pair[1], "pads", "example", *group)] = value
 
-    def fixed(context, out):
-        out[:] = bytes([pads[context]]) * len(out)
+    class Fixed:
+        def __init__(self, key, number, skip):
+            self.value = pads[key]
 
-    monkeypatch.setattr("vertikal.secure.sums.pads.keystream", lambda key, number, skip: key)
-    monkeypatch.setattr("vertikal.secure.sums.pads.expand_into", fixed)
+        def fill(self, out):
+            out[:] = bytes([self.value]) * len(out)
+
+    monkeypatch.setattr("vertikal.secure.sums.pads.Keystream", Fixed)
     holds = {"a": 5, "b": 6, "c": 7}
     tape = Tape()
     ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(group).items()}

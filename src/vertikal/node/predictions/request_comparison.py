@@ -22,7 +22,8 @@ from typing import Any
 from vertikal.errors import AgreementError, MeshError
 from vertikal.party.party import Party
 from vertikal.privacy.ledger import Disclosure
-from vertikal.secure.keys.prg import KEY_BYTES, encode_texts, fresh_key
+from vertikal.secure.keys.keystream import KEY_BYTES
+from vertikal.secure.keys.prg import encode_texts, fresh_key
 
 SALT = Disclosure(
     "request salts",

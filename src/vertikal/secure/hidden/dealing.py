@@ -23,7 +23,8 @@ from vertikal.mesh.interface import Mesh
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import KEY_BYTES, fresh_key
+from vertikal.secure.keys.keystream import KEY_BYTES
+from vertikal.secure.keys.prg import fresh_key
 from vertikal.secure.keys.seeds import SeedSequence
 
 Array = npt.NDArray[Any]

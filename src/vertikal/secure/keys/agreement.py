@@ -22,7 +22,8 @@ from vertikal.errors import AgreementError, PadReused
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import PROTOCOL_VERSION
 from vertikal.records import convert
-from vertikal.secure.keys.prg import KEY_BYTES, encode_texts
+from vertikal.secure.keys.keystream import KEY_BYTES
+from vertikal.secure.keys.prg import encode_texts
 
 TAG = "agreement"
 

@@ -1,8 +1,4 @@
-"""The pseudo-random generator for everything secret: AES-256 in counter mode.
-
-A stream is named by a 32-byte key and a number; its 128-bit counter starts at number · 2^64, so
-streams of one key never overlap as long as each is shorter than 2^68 bytes.
-"""
+"""The pseudo-random generator for everything secret: keys, and the numbers of their keystreams."""
 
 from __future__ import annotations
 
@@ -13,17 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from vertikal.errors import InputError
+from vertikal.secure.keys.keystream import KEY_BYTES, TILE, Keystream
 
 Array = npt.NDArray[Any]
-
-KEY_BYTES = 32
-TILE = 1 << 18
-"""Bytes expanded at a time: small enough that pad, zeros and values stay in the cache."""
-
-_ZEROS = memoryview(bytes(TILE))
 
 
 def fresh_key() -> bytes:
@@ -42,27 +32,6 @@ def encode_texts(*texts: str) -> bytes:
     return b"".join(len(text).to_bytes(4, "big") + text for text in encoded)
 
 
-def keystream(key: bytes, number: int, skip: int = 0) -> CipherContext:
-    """Open stream ``number`` under ``key``, after its first ``skip`` bytes."""
-    if len(key) != KEY_BYTES:
-        raise InputError.of("key", f"{KEY_BYTES} bytes", f"{len(key)} bytes")
-    if not 0 <= number < 1 << 64:
-        raise InputError.of("number", "a stream number below 2^64", number)
-    blocks, rest = divmod(skip, 16)
-    counter = number.to_bytes(8, "big") + blocks.to_bytes(8, "big")
-    stream = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
-    if rest:
-        stream.update(bytes(rest))
-    return stream
-
-
-def expand_into(context: CipherContext, out: memoryview) -> None:
-    """Fill ``out`` (bytes) with the next bytes of the stream."""
-    for start in range(0, len(out), TILE):
-        tile = out[start : start + TILE]
-        context.update_into(_ZEROS[: len(tile)], tile)
-
-
 def uniform_elements(
     key: bytes, shape: tuple[int, ...], dtype: npt.DTypeLike, *, stream: int = 1
 ) -> Array:
@@ -72,7 +41,7 @@ def uniform_elements(
     """
     elements = np.empty(shape, np.dtype(dtype))
     if elements.size:
-        expand_into(keystream(key, stream), elements.reshape(-1).view(np.uint8).data)
+        Keystream(key, stream).fill(elements.reshape(-1).view(np.uint8).data)
     return elements
 
 
@@ -97,13 +66,13 @@ def add_streams(values: Array, streams: Sequence[tuple[bytes, int]]) -> None:
         raise InputError.of(
             "values", "a contiguous vector of ring elements", f"{values.dtype} {values.shape}"
         )
-    opened = [(keystream(key, 0), sign) for key, sign in streams]
+    opened = [(Keystream(key, 0), sign) for key, sign in streams]
     height = TILE // values.itemsize
     tile = np.empty(min(height, values.size), values.dtype)
     for start in range(0, values.size, height):
         part = values[start : start + height]
         pad = tile[: part.size]
         view = pad.view(np.uint8).data
-        for context, sign in opened:
-            expand_into(context, view)
+        for stream, sign in opened:
+            stream.fill(view)
             (np.add if sign > 0 else np.subtract)(part, pad, out=part)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vertikal.errors import PadReused
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import expand_into, keystream
+from vertikal.secure.keys.keystream import Keystream
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +44,7 @@ class SeedSequence:
             number = self._next
             self._next += 1
         if out.size:
-            expand_into(keystream(self._key, number), out.reshape(-1).view(np.uint8).data)
+            Keystream(self._key, number).fill(out.reshape(-1).view(np.uint8).data)
 
     def _refuse(self, *_: object) -> NoReturn:
         raise PadReused("a sequence of seeds cannot be copied: a copy would repeat its arrays")

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from vertikal.errors import InputError, SecrecyError
-from vertikal.secure.keys.prg import KEY_BYTES, derive_key, encode_texts, fresh_key
+from vertikal.secure.keys.keystream import KEY_BYTES
+from vertikal.secure.keys.prg import derive_key, encode_texts, fresh_key
 
 _NONCE = bytes(12)
 

@@ -27,7 +27,8 @@ from vertikal.errors import InputError, PadReused
 from vertikal.mesh.collectives import SHAPES, reduce
 from vertikal.mesh.interface import Mesh
 from vertikal.secure.keys.agreement import PairKeys
-from vertikal.secure.keys.prg import TILE, encode_texts, expand_into, keystream
+from vertikal.secure.keys.keystream import TILE, Keystream
+from vertikal.secure.keys.prg import encode_texts
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +37,7 @@ class OneTimePad:
     """One pad of one pair, for one sum. It can be applied once; afterwards it is spent."""
 
     def __init__(self, key: bytes, number: int, sign: int, skip: int = 0) -> None:
-        self._context = keystream(key, number, skip)
+        self._stream = Keystream(key, number, skip)
         self._subtract = sign < 0
         self._spent = False
 
@@ -55,7 +56,7 @@ class OneTimePad:
 
     def onto(self, part: Array, source: Array, room: Array) -> None:
         """Write ``source`` under the next elements of the pad to ``part``, by way of ``room``."""
-        expand_into(self._context, room.view(np.uint8).data)
+        self._stream.fill(room.view(np.uint8).data)
         (np.subtract if self._subtract else np.add)(source, room, out=part)
 
 

@@ -1,0 +1,86 @@
+"""Keystreams: AES-256 in counter mode, of which everything secret is made.
+
+A stream is named by a 32-byte key and a number; its 128-bit counter starts at number · 2^64, so
+streams of one key never overlap as long as each is shorter than 2^68 bytes.
+
+Galois/counter mode (GCM) is counter mode with a tag: under a nonce of 12 bytes it enciphers the
+counters nonce · 2^32 + 2, + 3, … up to the next nonce. So what GCM makes of zeros under the
+upper 12 bytes of a counter is this stream from the third block on; the first two, and those of the
+next nonce 64 GiB later, are made in counter mode. That pays for long streams: OpenSSL 4 enciphers
+24 GB/s as GCM with AVX-512, and 9 GB/s in plain counter mode. The tag is never asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from vertikal.errors import InputError
+
+KEY_BYTES = 32
+TILE = 1 << 18
+"""Bytes expanded at a time: small enough that pad, zeros and values stay in the cache."""
+LONG = 1 << 17
+"""Bytes from which GCM pays: opening it takes as long as a few ten thousand bytes."""
+
+_ZEROS = memoryview(bytes(TILE))
+_BLOCK = 16
+_NONCE_BLOCKS = 1 << 32
+_FIRST_OF_GCM = 2
+
+
+class Keystream:
+    """Stream ``number`` under ``key``, read from its byte ``skip`` on."""
+
+    _context: CipherContext
+
+    def __init__(self, key: bytes, number: int, skip: int = 0) -> None:
+        if len(key) != KEY_BYTES:
+            raise InputError.of("key", f"{KEY_BYTES} bytes", f"{len(key)} bytes")
+        if not 0 <= number < 1 << 64:
+            raise InputError.of("number", "a stream number below 2^64", number)
+        self._cipher, self._number, self._place = algorithms.AES(key), number, skip
+        self._left = 0  # bytes that the open context gives
+
+    def fill(self, out: memoryview) -> None:
+        """Fill ``out`` (bytes) with the next bytes of the stream."""
+        fast = len(out) >= LONG and gcm_is_faster()
+        while out:
+            if not self._left:
+                self._open(fast)
+            tile = out[: min(TILE, self._left)]
+            self._context.update_into(_ZEROS[: len(tile)], tile)
+            self._left -= len(tile)
+            self._place += len(tile)
+            out = out[len(tile) :]
+
+    def _open(self, fast: bool) -> None:
+        """Open a context where the stream stands, as GCM if it is to be fast and can be."""
+        block, rest = divmod(self._place, _BLOCK)
+        counter = self._number.to_bytes(8, "big") + block.to_bytes(8, "big")
+        before = _FIRST_OF_GCM - block % _NONCE_BLOCKS
+        if fast and before == 0 and rest == 0:
+            self._context = Cipher(self._cipher, modes.GCM(counter[:12])).encryptor()
+            self._left = (_NONCE_BLOCKS - _FIRST_OF_GCM) * _BLOCK
+            return
+        self._context = Cipher(self._cipher, modes.CTR(counter)).encryptor()
+        self._context.update(bytes(rest))
+        reaches = before if fast and before > 0 else _NONCE_BLOCKS
+        self._left = reaches * _BLOCK - rest
+
+
+@cache
+def gcm_is_faster() -> bool:
+    """Measure, once, which of the two ways to the same bytes is the faster here."""
+    room, seconds = bytearray(TILE), []
+    for mode in (modes.GCM(bytes(12)), modes.CTR(bytes(16))):
+        context = Cipher(algorithms.AES(bytes(KEY_BYTES)), mode).encryptor()
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            context.update_into(_ZEROS, room)
+            times.append(time.perf_counter() - start)
+        seconds.append(min(times))
+    return seconds[0] < seconds[1]
