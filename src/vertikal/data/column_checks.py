@@ -12,6 +12,8 @@ from vertikal.data.tables import Block, Table
 from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
+Bounds = tuple[Array, Array]
+"""The smallest and the largest cell of each column; NaN where a column has one."""
 
 _FILLED = ', or let missing="mean" fill it in'
 
@@ -24,8 +26,8 @@ def check_columns(table: Table, *, varying: bool) -> None:
     check_bounds(table, *column_bounds(table.raw(slice(None))), varying=varying)
 
 
-def column_bounds(block: Block) -> tuple[Array, Array]:
-    """The smallest and largest cell of each column; NaN where a column has one."""
+def column_bounds(block: Block) -> Bounds:
+    """Look for the smallest and the largest cell of each column."""
     if sparse.issparse(block):
         low, high = block.min(axis=0), block.max(axis=0)
         return np.asarray(low.todense()).ravel(), np.asarray(high.todense()).ravel()

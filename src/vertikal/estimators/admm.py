@@ -53,7 +53,7 @@ class SharingEstimator(FederatedEstimator):
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
         assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=False)
+        tables = self._tables(X, assigned)
         base, seed = self._randomness()
         drawn = {"outputs": targets.shape[1], "seed": seed}
         if self._regression:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from vertikal.algorithms.kernel_machine.shard import Training
 from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.workers.cluster import Workers, read_workers
-from vertikal.data.column_checks import check_bounds, column_bounds
+from vertikal.data.column_checks import Bounds, check_bounds, column_bounds
 from vertikal.data.preparation import Preparation
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
@@ -168,17 +168,17 @@ class FederatedEstimator(BaseEstimator):
         return record(**(given | {"parties": parties, "label_parties": label_parties} | drawn))
 
     def _tables(
-        self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
+        self, X: Any, assigned: Mapping[str, list[int]], bounds: Bounds | None = None
     ) -> dict[str, Table]:
-        """Each party's own table of checked cells."""
+        """Each party's own table of checked cells; ``bounds`` are those of X, if known already."""
         if isinstance(X, PreparedTables):
             return dict(X.tables)
         tables = cut(X, assigned, self._names())
         # Every party's own check of its columns, by one look at all of them.
-        lowest, highest = column_bounds(X)
+        lowest, highest = bounds or column_bounds(X)
         for name, table in tables.items():
             numbers = assigned[name]
-            check_bounds(table, lowest[numbers], highest[numbers], varying=varying)
+            check_bounds(table, lowest[numbers], highest[numbers], varying=False)
         return tables
 
     def _assigned(self) -> dict[str, list[int]]:
@@ -189,10 +189,15 @@ class FederatedEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
-    def _without_constants(self, X: Any, assigned: Mapping[str, list[int]]) -> dict[str, list[int]]:
-        """Leave out dense columns that are the same in each row, with one warning."""
+    def _without_constants(
+        self, X: Any, assigned: Mapping[str, list[int]]
+    ) -> tuple[dict[str, list[int]], Bounds | None]:
+        """Leave out dense columns that are the same in each row, with one warning.
+
+        Returns the bounds of all columns too, where it has looked at them.
+        """
         if isinstance(X, PreparedTables) or sparse.issparse(X):
-            return dict(assigned)
+            return dict(assigned), None
         lowest, highest = column_bounds(X)
         kept = {
             party: [number for number in numbers if lowest[number] != highest[number]]
@@ -208,7 +213,7 @@ class FederatedEstimator(BaseEstimator):
             if number not in kept[party]
         ]
         self._warn_of_columns(remarks)
-        return kept
+        return kept, (lowest, highest)
 
     def _warn_of_columns(self, remarks: Sequence[str]) -> None:
         if remarks:
@@ -249,7 +254,7 @@ class FederatedEstimator(BaseEstimator):
         """Run a program of all fitted parties on these rows; its results by party."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        tables = self._tables(X, columns, varying=False)
+        tables = self._tables(X, columns)
         secrets = {name: fresh_key() for name in tables}
         return self._simulate(tables, label_parties, settings, None, secrets, program).results
 

@@ -25,6 +25,7 @@ from vertikal.algorithms.kernel_machine.settings import (
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.workers.cluster import Workers
+from vertikal.data.column_checks import Bounds
 from vertikal.data.encoding import EncodingKind
 from vertikal.data.scaling import Scale
 from vertikal.data.tables import Table
@@ -66,8 +67,8 @@ class FederatedKernelEstimator(FederatedEstimator):
 
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array, labelled_by: Any = None) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
-        assigned = self._without_constants(X, self._assigned())
-        tables = self._tables(X, assigned, varying=False)
+        assigned, bounds = self._without_constants(X, self._assigned())
+        tables = self._tables(X, assigned, bounds)
         base, seed = self._randomness()
         drawn = {"outputs": targets.shape[1], "seed": seed}
         if self._regression:
@@ -193,10 +194,10 @@ class FederatedKernelEstimator(FederatedEstimator):
         return np.asarray(results[self._leader])
 
     def _tables(
-        self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
+        self, X: Any, assigned: Mapping[str, list[int]], bounds: Bounds | None = None
     ) -> dict[str, Table]:
         """Each party's own table; a dealer that is none of the parties joins without columns."""
-        tables = super()._tables(X, assigned, varying=varying)
+        tables = super()._tables(X, assigned, bounds)
         level = read_field(FdsklSettings, "disclosure", self.disclosure)
         dealer = level.dealer if isinstance(level, Values | Sealed) else None
         return with_dealer(tables, dealer)

@@ -14,6 +14,7 @@ from vertikal.algorithms.kernel_machine.settings import Values
 from vertikal.algorithms.tuned.algorithm import KERNEL
 from vertikal.algorithms.tuned.settings import KernelSettings, refuse_sealed
 from vertikal.algorithms.tuned.shard import Trial, TunedShard
+from vertikal.data.column_checks import Bounds
 from vertikal.data.tables import Table
 from vertikal.estimators.base import FederatedEstimator
 from vertikal.estimators.columns import with_dealer
@@ -38,8 +39,8 @@ class TunedKernelEstimator(FederatedEstimator):
 
     def _fit(self, X: Any, y: Any, weights: Array, targets: Array) -> Self:
         """Train on checked input; ``targets`` (rows, outputs), ``weights`` (rows,)."""
-        assigned = self._without_constants(X, self._assigned())
-        tables = self._tables(X, assigned, varying=False)
+        assigned, bounds = self._without_constants(X, self._assigned())
+        tables = self._tables(X, assigned, bounds)
         base, seed = self._randomness()
         drawn = {"outputs": targets.shape[1], "seed": seed, "regression": self._regression}
         settings = self._settings(KernelSettings, tuple(tables), **drawn)
@@ -84,10 +85,10 @@ class TunedKernelEstimator(FederatedEstimator):
         return np.asarray(results[self._leader])
 
     def _tables(
-        self, X: Any, assigned: Mapping[str, list[int]], *, varying: bool
+        self, X: Any, assigned: Mapping[str, list[int]], bounds: Bounds | None = None
     ) -> dict[str, Table]:
         """Each party's own table; a dealer that is none of the parties joins without columns."""
-        tables = super()._tables(X, assigned, varying=varying)
+        tables = super()._tables(X, assigned, bounds)
         refuse_sealed(self.disclosure)
         level = read_field(KernelSettings, "disclosure", self.disclosure)
         dealer = level.dealer if isinstance(level, Values) else None

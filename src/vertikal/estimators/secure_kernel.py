@@ -45,7 +45,7 @@ class SecureKernelEstimator(FederatedEstimator):
     def _kernel_matrix(self, X: Any, weights: Array) -> tuple[Array, Gram]:
         """All parties compute the linear kernel; the label party makes its kernel of it."""
         assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=False)
+        tables = self._tables(X, assigned)
         base, seed = self._randomness()
         names = ("kernel", "gamma", "degree", "coef0", "coefficients")
         choice = build(KernelChoice, {name: getattr(self, name) for name in names}, "kernel")

@@ -43,7 +43,7 @@ class TwoClassBaseline(FederatedClassifier, FederatedEstimator):
         if targets.shape[1] != 1:
             raise InputError.of("y", "of two classes", f"{targets.shape[1]} classes")
         assigned = self._assigned()
-        tables = self._tables(X, assigned, varying=False)
+        tables = self._tables(X, assigned)
         base, seed = self._randomness()
         settings = self._chosen_settings(tuple(tables), seed)
         outcome = self._run(
