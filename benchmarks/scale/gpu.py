@@ -19,9 +19,9 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.harness import Benchmark, alternating, arguments, median, seconds
 from vertikal import FDSKLClassifier
 from vertikal.baselines.pooled import PooledKernelClassifier
-from vertikal.compute.threads import cores
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
+from vertikal.side_by_side import cores
 from vertikal.solvers.feature_operator import ALL
 
 TEST = 20_000

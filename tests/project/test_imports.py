@@ -21,7 +21,9 @@ from vertikal import errors
 
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
-MATHEMATICS = {"ring", "kernels", "losses", "metrics", "solvers", "compute", "data"}
+MATHEMATICS = {
+    *("side_by_side", "ring", "kernels", "losses", "metrics", "solvers", "compute", "data")
+}
 BELOW_PROGRAMS = MATHEMATICS | {"secure", "privacy", "party"}
 BELOW_ESTIMATORS = BELOW_PROGRAMS | {
     "algorithms",
@@ -48,7 +50,8 @@ ARROWS: dict[str, set[str]] = {
     "parameters": set(),
     "version": set(),
     "files": set(),
-    "ring": set(),
+    "side_by_side": set(),
+    "ring": {"side_by_side"},
     "losses": set(),
     "metrics": set(),
     "data": set(),
@@ -56,7 +59,7 @@ ARROWS: dict[str, set[str]] = {
     "reporting": set(),
     "kernels": {"ring"},
     "solvers": {"ring", "kernels", "losses"},
-    "compute": {"ring", "kernels", "losses", "solvers", "data", "version"},
+    "compute": {"side_by_side", "ring", "kernels", "losses", "solvers", "data", "version"},
     "secure": {"ring", "mesh"},
     "privacy": {"ring", "files"},
     "baselines": MATHEMATICS,

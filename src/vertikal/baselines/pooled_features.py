@@ -16,13 +16,13 @@ from vertikal.compute.device.choice import DeviceName, choose_device
 from vertikal.compute.drawing import draw_in_threads
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.compute.place import gather_there
-from vertikal.compute.threads import cores, side_by_side
 from vertikal.data.scaling import Scaling
 from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
 from vertikal.kernels.random_features import FourierMap, project
 from vertikal.kernels.spectral import Kernel
 from vertikal.ring.integers import Ring
+from vertikal.side_by_side import cores, side_by_side
 
 Array = npt.NDArray[Any]
 

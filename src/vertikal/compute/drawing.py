@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.compute.threads import cores, side_by_side
 from vertikal.kernels.spectral import Kernel
+from vertikal.side_by_side import cores, side_by_side
 
 Array = npt.NDArray[Any]
 

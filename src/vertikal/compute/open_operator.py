@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.compute.threads import cores, side_by_side
 from vertikal.kernels.feature_map import FeatureMap
+from vertikal.side_by_side import cores, side_by_side
 from vertikal.solvers.feature_operator import ALL, FeatureOperator, RestrictedOperator
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -1,39 +1,19 @@
-"""Threads: blocks of work side by side on the cores, and one BLAS thread in each.
+"""The limit to one BLAS thread.
 
-Parties, or blocks of rows, are what runs in parallel. The last bits of a product depend on how many
-BLAS threads shared it, so the limit to one also makes a model the same on every machine; it must
-not end while another run of this process still works.
+Parties, or blocks of rows, are what runs in parallel (`side_by_side`). The last bits of a product
+depend on how many BLAS threads shared it, so the limit to one also makes a model the same on every
+machine; it must not end while another run of this process still works.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-Task = TypeVar("Task")
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def side_by_side(work: Callable[[Task], None], tasks: Sequence[Task], threads: int) -> None:
-    """Run ``work`` for each task; the first error of any is raised."""
-    if threads == 1 or len(tasks) < 2:
-        for task in tasks:
-            work(task)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, tasks):
-            pass
 
 
 class SharedLimit:

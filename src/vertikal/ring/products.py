@@ -6,15 +6,14 @@ same elements. ``w`` is 32 or 64; one pass reads the matrix once, whatever the n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from vertikal.ring.wide_numbers import DROPPED, Halves, joined
+from vertikal.side_by_side import cores, side_by_side
 
 Array = npt.NDArray[Any]
 
@@ -144,15 +143,4 @@ def transposed(matrix: Array, vectors: Array, loops: RingLoops | None = None) ->
 def _each_block(rows: int, work: Callable[[slice], None]) -> None:
     """Run ``work`` on blocks of rows, side by side on the cores of this machine."""
     blocks = [slice(i, min(i + HEIGHT, rows)) for i in range(0, rows, HEIGHT)]
-    threads = _cores()
-    if threads == 1 or len(blocks) < 2:
-        for block in blocks:
-            work(block)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, blocks):
-            pass
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    side_by_side(work, blocks, cores())

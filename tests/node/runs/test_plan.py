@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from vertikal.algorithms.algorithm import Algorithm
-from vertikal.compute.threads import cores
 from vertikal.node.config.evaluation_plan import EvaluationPlan
 from vertikal.node.config.job_file import Job, Part
 from vertikal.node.runs import plan as module
 from vertikal.node.runs.plan import MeasuredLink, plan
+from vertikal.side_by_side import cores
 
 PARTS = {"lender": Part("people", "default"), "bank": Part("people"), "shop": Part("people")}
 LINKS = {"bank": MeasuredLink(0.02, 1e6), "shop": MeasuredLink(0.01, 2e6)}

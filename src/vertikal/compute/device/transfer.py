@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from vertikal.compute.threads import cores, side_by_side
+from vertikal.side_by_side import cores, side_by_side
 
 Array = npt.NDArray[Any]
 

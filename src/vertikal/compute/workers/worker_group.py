@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.compute.device.choice import DeviceName
-from vertikal.compute.threads import cores
 from vertikal.compute.workers.cluster import Workers, connect
 from vertikal.compute.workers.row_layout import RowLayout
 from vertikal.compute.workers.shard_worker import ShardWorker
 from vertikal.errors import InputError, WorkerLost
+from vertikal.side_by_side import cores
 from vertikal.version import __version__
 
 Array: TypeAlias = npt.NDArray[Any]

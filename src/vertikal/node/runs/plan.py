@@ -29,7 +29,7 @@ import numpy as np
 
 from vertikal.algorithms.alignment.alignment import align
 from vertikal.algorithms.catalogue import algorithm_named
-from vertikal.compute.threads import cores, one_blas_thread
+from vertikal.compute.threads import one_blas_thread
 from vertikal.data.file_formats import arrow
 from vertikal.data.sources import open_source
 from vertikal.data.tables import Table
@@ -43,6 +43,7 @@ from vertikal.node.runs.workplaces import UsedTable, Workplace
 from vertikal.party.party import Party
 from vertikal.ring.products import HEIGHT
 from vertikal.secure.keys.prg import fresh_key
+from vertikal.side_by_side import cores
 from vertikal.version import __version__
 
 WARM = 50

@@ -1,0 +1,62 @@
+"""Tasks side by side on the cores of this machine, in threads that are kept for it.
+
+The thread that asks works too, so that no task waits for a free one: many small products follow
+each other, and starting threads for each would take as long as some of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+Task = TypeVar("Task")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def side_by_side(work: Callable[[Task], None], tasks: Sequence[Task], threads: int) -> None:
+    """Run ``work`` for each task in up to ``threads`` threads; the first error of any is raised."""
+    if threads == 1 or len(tasks) < 2:
+        for task in tasks:
+            work(task)
+        return
+    left = deque(tasks)
+
+    def take_turns() -> None:
+        try:
+            while left:
+                try:
+                    task = left.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                work(task)
+        except BaseException:
+            left.clear()
+            raise
+
+    others = [_threads().submit(take_turns) for _ in range(min(threads, len(tasks)) - 1)]
+    try:
+        take_turns()
+    finally:
+        # One that has not begun has nothing left to do; the others end with the task at hand.
+        begun = [other for other in others if not other.cancel()]
+        errors = [other.exception() for other in begun]
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores(), "side by side")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads stay with the parent

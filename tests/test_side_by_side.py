@@ -1,0 +1,105 @@
+"""Tasks side by side: each is done once, by several threads, and an error ends them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from vertikal.side_by_side import cores, side_by_side
+
+TASKS = list(range(200))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 200])
+def test_every_task_is_done_once(threads, count):
+    done = []
+    side_by_side(done.append, TASKS[:count], threads)
+    assert sorted(done) == TASKS[:count]
+
+
+def test_tasks_run_at_the_same_time():
+    """The thread that asks is one of them."""
+    met, seen = threading.Barrier(2), set()
+
+    def work(_):
+        seen.add(threading.get_ident())
+        met.wait(10)
+
+    side_by_side(work, TASKS[:2], 2)
+    assert len(seen) == 2
+    assert threading.get_ident() in seen
+
+
+def test_it_returns_when_all_are_done():
+    done = []
+
+    def work(task):
+        time.sleep(0.001)
+        done.append(task)
+
+    side_by_side(work, TASKS, 2)
+    assert len(done) == len(TASKS)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["the asking thread", "another"])
+def test_an_error_of_any_thread_is_raised_and_ends_the_rest(elsewhere):
+    asking, met, begun = threading.get_ident(), threading.Barrier(2), []
+
+    def work(task):
+        begun.append(task)
+        if task < 2:
+            met.wait(10)
+            if (threading.get_ident() != asking) is elsewhere:
+                raise ZeroDivisionError(task)
+        time.sleep(0.01)
+
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(work, TASKS, 2)
+    assert len(begun) < len(TASKS)
+
+
+def test_tasks_may_have_tasks_of_their_own():
+    done = []
+
+    def work(task):
+        side_by_side(lambda inner: done.append((task, inner)), TASKS[:5], 4)
+
+    side_by_side(work, TASKS[:20], 4)
+    assert sorted(done) == [(task, inner) for task in TASKS[:20] for inner in TASKS[:5]]
+
+
+def test_many_may_ask_at_once():
+    done = []
+    parties = [
+        threading.Thread(target=side_by_side, args=(done.append, TASKS, 2)) for _ in range(8)
+    ]
+    for party in parties:
+        party.start()
+    for party in parties:
+        party.join(20)
+    assert sorted(done) == sorted(TASKS * 8)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    side_by_side(lambda _: None, TASKS, 2)
+    child = os.fork()
+    if child == 0:
+        met = threading.Barrier(2)
+        try:
+            side_by_side(lambda _: met.wait(5), TASKS[:2], 2)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_cores_are_counted_where_the_system_has_no_affinity(monkeypatch):
+    assert cores() >= 1
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert cores() == (os.cpu_count() or 1)
