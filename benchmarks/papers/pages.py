@@ -16,6 +16,7 @@ from vertikal.reporting.units import seconds_text
 
 MOST_FIGURES = 60
 """Numbers of one result that a page shows; the JSON file has all."""
+NONE = "not measured"
 
 
 def write_page(
@@ -62,7 +63,7 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         "figures": [
             (str(one["benchmark"]), *row)
             for one in found
-            for row in beside(one["figures"])[:MOST_FIGURES]
+            for row in beside(one["figures"], item.theirs)[:MOST_FIGURES]
         ],
         "settings": [
             (str(one["benchmark"]), name, str(value))
@@ -78,13 +79,16 @@ def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("when", "seconds") if name in result}
 
 
-def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def beside(
+    figures: Mapping[str, Any], published: Mapping[str, str] | None = None
+) -> list[tuple[str, str, str]]:
     """List figures by name with ours and the paper's, which is empty where it gives none.
 
-    "…, published" is the paper's of the figure "…"; "METHOD as published" and "METHOD: as published
-    for SET" are that of the figures "METHOD …: test AUC, mean".
+    The paper's are in ``published`` by the names of ours, or among the figures: "…, published" is
+    that of the figure "…"; "METHOD as published" and "METHOD: as published for SET" are that of the
+    figures "METHOD …: test AUC, mean". Those of which there is none of ours come last.
     """
-    theirs: dict[str, str] = {}
+    theirs = dict(published or {})
     ours = {}
     for name, value in figures.items():
         said = shown(value)
@@ -95,7 +99,8 @@ def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             theirs |= {one: said or "" for one in figures if of_method.fullmatch(one)}
         elif said is not None:
             ours[name] = said
-    return [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+    rows = [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+    return rows + [(name, NONE, said) for name, said in theirs.items() if name not in ours]
 
 
 def in_short(verdict: str) -> str:
