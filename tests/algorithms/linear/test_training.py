@@ -138,7 +138,7 @@ def plain_steps(method, X, steps, epochs, step_size):
     "estimator", [AFSGDVPClassifier, AFSVRGVPClassifier, AsySQNClassifier, FDMLClassifier]
 )
 def test_every_step_without_waiting_is_the_plain_one(recorded, estimator):
-    """Whatever order the steps came in: each by what it read, and the weights their sum."""
+    """Each step follows from what it read, in any order, and the weights are their sum."""
     model = make(estimator, step_size=0.2, epochs=2, epoch_steps=60).fit(X, Y)
     columns = {name: X[:, own] for name, own in PARTIES.items()}
     columns["bank"] = np.column_stack((columns["bank"], np.ones(ROWS)))
