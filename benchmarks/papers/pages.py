@@ -14,9 +14,11 @@ from benchmarks.papers.items import TITLES, Item
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import seconds_text
 
-MOST_FIGURES = 60
+MOST_FIGURES = 100
 """Numbers of one result that a page shows; the JSON file has all."""
 NONE = "not measured"
+ACROSS = re.compile(r"([\w-]+): (?:(.+): test (AUC|error), mean|(minutes) of (.+))")
+"""Names of figures that a method has on several data sets."""
 
 
 def write_page(
@@ -40,7 +42,10 @@ def write_page(
         sections=sections,
         absent=[(name,) for name in absent],
         parts=list((parts or {}).items()),
-        overview=[(one["name"], in_short(one["verdict"]), one["state"]) for one in sections],
+        overview=[
+            (one["name"], in_short(one["verdict"]), one["state"], one["seconds"] or "not kept")
+            for one in sections
+        ],
     )
     path = folder / f"papers-{paper}.html"
     path.write_text(page, encoding="utf-8")
@@ -51,6 +56,11 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
     """Gather what the page says of one item."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in results_of(item, folder)]
     charts = [chart_of(path) for path in results_of(item, folder, ".svg")]
+    rows = [
+        (str(one["benchmark"]), *row)
+        for one in found
+        for row in beside(one["figures"], item.theirs)[:MOST_FIGURES]
+    ]
     seconds = run.get("seconds")
     if seconds is None and found and all("seconds" in one for one in found):
         seconds = sum(one["seconds"] for one in found)
@@ -60,11 +70,8 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         "verdict": item.verdict,
         "state": "no result here" if not found else f"{len(found)} result files",
         "seconds": None if seconds is None else seconds_text(seconds),
-        "figures": [
-            (str(one["benchmark"]), *row)
-            for one in found
-            for row in beside(one["figures"], item.theirs)[:MOST_FIGURES]
-        ],
+        "across": across([row[1:] for row in rows]),
+        "figures": rows,
         "settings": [
             (str(one["benchmark"]), name, str(value))
             for one in found
@@ -101,6 +108,47 @@ def beside(
             ours[name] = said
     rows = [(name, said, theirs.get(name, "")) for name, said in ours.items()]
     return rows + [(name, NONE, said) for name, said in theirs.items() if name not in ours]
+
+
+def across(rows: Sequence[tuple[str, str, str]]) -> tuple[list[str], list[list[str]]] | None:
+    """Lay figures of several data sets out as a table: a method a line, a set a column.
+
+    The published numbers of a method are the line below ours. None where there are fewer than two
+    sets. ``rows`` are those of `beside`.
+    """
+    found = {name: (ours, theirs) for name, ours, theirs in rows}
+    sets: dict[str, None] = {}
+    measures: dict[str, None] = {}
+    lines: dict[str, dict[str, tuple[str, str]]] = {}
+    for name, (ours, theirs) in found.items():
+        mark = ACROSS.fullmatch(name)
+        if mark is None:
+            continue
+        data, method = mark[1], mark[2] or mark[5]
+        spread, _ = found.get(f"{data}: {method}: standard deviation", ("", ""))
+        sets[data] = None
+        with_spread = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}".join(
+            four_digits(one) for one in (ours, spread) if one
+        )
+        lines.setdefault(method, {})[data] = with_spread, theirs
+        measures[mark[3] or mark[4]] = None
+    if len(sets) < 2:
+        return None
+    table = []
+    for method, cells in lines.items():
+        told = [cells.get(data, ("", "")) for data in sets]
+        table.append([method, *(ours for ours, _ in told)])
+        if any(theirs for _, theirs in told):
+            table.append([f"{method}, published", *(theirs for _, theirs in told)])
+    return [" and ".join(measures), *sets], table
+
+
+def four_digits(said: str) -> str:
+    """Shorten a number to four digits behind the point; other words stay as they are."""
+    try:
+        return f"{float(said):.4f}"
+    except ValueError:
+        return said
 
 
 def in_short(verdict: str) -> str:

@@ -21,7 +21,7 @@ from benchmarks.papers.avfkam import data as avfkam
 from benchmarks.papers.avfkam.figure3 import figure_with_spread, ratios
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
-from benchmarks.papers.pages import beside, results_of, write_page
+from benchmarks.papers.pages import across, beside, results_of, write_page
 from benchmarks.papers.sets import at_hand
 from vertikal.reporting.units import seconds_text
 
@@ -183,6 +183,30 @@ def test_a_published_number_stands_beside_its_figure():
         ("half of the users", "0.79, 0.2", ".797, .194"),
         ("minutes of another", "not measured", "46"),
     ]
+
+
+def test_methods_on_several_sets_are_a_table():
+    rows = [
+        ("a9a: TSAM: test AUC, mean", "0.90612", "0.8999"),
+        ("a9a: TSAM: standard deviation", "0.0031", ""),
+        ("a9a: TSAM: seconds", "3.5", ""),
+        ("w8a: TSAM: test AUC, mean", "0.97", ""),
+        ("w8a: FDSKL, exact: test AUC, mean", "0.98", ""),
+    ]
+    assert across(rows) == (
+        ["AUC", "a9a", "w8a"],
+        [
+            ["TSAM", "0.9061\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.0031", "0.9700"],
+            ["TSAM, published", "0.8999", ""],
+            ["FDSKL, exact", "", "0.9800"],
+        ],
+    )
+    assert across(rows[:3]) is None
+    rows = [(f"{data}: minutes of FDSKL", ours, "14") for data, ours in (("a", "0.5"), ("b", "–"))]
+    assert across(rows) == (
+        ["minutes", "a", "b"],
+        [["FDSKL", "0.5000", "–"], ["FDSKL, published", "14", "14"]],
+    )
 
 
 def test_parts_of_sets_have_a_name_or_a_word_of_their_own():
