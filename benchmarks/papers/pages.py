@@ -17,7 +17,9 @@ from vertikal.reporting.units import seconds_text
 MOST_FIGURES = 100
 """Numbers of one result that a page shows; the JSON file has all."""
 NONE = "not measured"
-ACROSS = re.compile(r"([\w-]+): (?:(.+): test (AUC|error), mean|(minutes) of (.+))")
+ACROSS = re.compile(
+    r"([\w-]+): (?:(.+): (test AUC|test error|time to that AUC)(?:, mean)?|(minutes) of (.+))"
+)
 """Names of figures that a method has on several data sets."""
 
 

@@ -194,7 +194,7 @@ def test_methods_on_several_sets_are_a_table():
         ("w8a: FDSKL, exact: test AUC, mean", "0.98", ""),
     ]
     assert across(rows) == (
-        ["AUC", "a9a", "w8a"],
+        ["test AUC", "a9a", "w8a"],
         [
             ["TSAM", "0.9061\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.0031", "0.9700"],
             ["TSAM, published", "0.8999", ""],

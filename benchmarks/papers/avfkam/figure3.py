@@ -82,7 +82,7 @@ def study(data: str, options: Any) -> None:
             who = f"straggler {factor}x" if factor else "no straggler"
             figure_with_spread(
                 run,
-                f"{who}: async / {other}, time to that AUC",
+                f"{data}: AVFKAM / {WORDS[other]}, {who}: time to that AUC",
                 ratios(times["async", factor], times[other, factor]),
             )
     if data == "a9a" and {0, 4} <= set(factors):
