@@ -51,7 +51,8 @@ def main(given: Sequence[str] | None = None) -> int:
         items = [one for one in chosen if one.paper == paper]
         lacking = sorted({name for one in items for name in missing_files(one)})
         absent = [*lacking, *absent_sets(paper)]
-        print(f"page: {write_page(paper, items, folder, state, absent, parts_of(paper))}")
+        page = write_page(paper, items, folder, state, absent, parts_of(paper), quick=options.quick)
+        print(f"page: {page}")
     return failed
 
 
@@ -60,7 +61,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("papers", nargs="*", choices=[*TITLES, []], help="papers by name; all")
-    parser.add_argument("--quick", action="store_true", help="small sizes, a quarter of an hour")
+    parser.add_argument("--quick", action="store_true", help="small sizes, some minutes")
     parser.add_argument("--again", action="store_true", help="also what has been run")
     parser.add_argument("--list", action="store_true", help="say what can be run, and end")
     parser.add_argument("--pages", action="store_true", help="only write the pages")

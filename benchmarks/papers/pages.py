@@ -17,6 +17,7 @@ from vertikal.reporting.units import seconds_text
 MOST_FIGURES = 100
 """Numbers of one result that a page shows; the JSON file has all."""
 NONE = "not measured"
+SMALL = ". Our numbers are of the small sizes of --quick; verdicts are about the full ones"
 ACROSS = re.compile(
     r"([\w-]+): (?:(.+): (test AUC|test error|time to that AUC)(?:, mean)?|(minutes) of (.+))"
 )
@@ -30,17 +31,20 @@ def write_page(
     state: Mapping[str, Any],
     absent: Sequence[str],
     parts: Mapping[str, str] | None = None,
+    *,
+    quick: bool = False,
 ) -> Path:
     """Write the page of one paper from the result files in ``folder``.
 
-    ``absent`` are data sets that are not here; ``parts`` says of which only a part is.
+    ``absent`` are data sets that are not here; ``parts`` says of which only a part is. ``quick``
+    results are of small sizes, which the verdicts are not about.
     """
     sections = [section_of(item, folder, state.get(item.id, {})) for item in items]
     page = render_page(
         "benchmarks.papers",
         "paper.html",
         title=TITLES[paper],
-        subtitle="Tables and figures: published beside ours",
+        subtitle="Tables and figures: published beside ours" + (SMALL if quick else ""),
         sections=sections,
         absent=[(name,) for name in absent],
         parts=list((parts or {}).items()),
@@ -78,6 +82,7 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
             (str(one["benchmark"]), name, str(value))
             for one in found
             for name, value in (one["settings"] | run_of(one)).items()
+            if value != ""
         ],
         "charts": charts,
     }

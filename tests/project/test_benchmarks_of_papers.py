@@ -160,6 +160,10 @@ def test_a_page_has_theirs_beside_ours(tmp_path):
     assert f"It took {seconds_text(90.0)}." in page
     assert "[0, 1, 2" not in page
     assert "<style>a { }</style>" not in page
+    small = "of the small sizes of --quick"
+    assert small not in page
+    quick = write_page("admm", (one,), tmp_path, {}, [], quick=True)
+    assert small in quick.read_text()
 
 
 def test_a_published_number_stands_beside_its_figure():
