@@ -67,15 +67,12 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         for one in found
         for row in beside(one["figures"], item.theirs)[:MOST_FIGURES]
     ]
-    seconds = run.get("seconds")
-    if seconds is None and found and all("seconds" in one for one in found):
-        seconds = sum(one["seconds"] for one in found)
     return {
         "name": item.name,
         "published": item.published,
         "verdict": item.verdict,
         "state": "no result here" if not found else f"{len(found)} result files",
-        "seconds": None if seconds is None else seconds_text(seconds),
+        "seconds": time_of(found, run),
         "across": across([row[1:] for row in rows]),
         "figures": rows,
         "settings": [
@@ -86,6 +83,16 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
         ],
         "charts": charts,
     }
+
+
+def time_of(found: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str | None:
+    """Tell how long a run took, or its results together as far as their files say so."""
+    if "seconds" in run:
+        return seconds_text(run["seconds"])
+    known = [one["seconds"] for one in found if "seconds" in one]
+    if not known:
+        return None
+    return ("more than " if len(known) < len(found) else "") + seconds_text(sum(known))
 
 
 def run_of(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from benchmarks.papers.avfkam import data as avfkam
 from benchmarks.papers.avfkam.figure3 import figure_with_spread, ratios
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
-from benchmarks.papers.pages import across, beside, results_of, write_page
+from benchmarks.papers.pages import across, beside, results_of, time_of, write_page
 from benchmarks.papers.sets import at_hand
 from vertikal.reporting.units import seconds_text
 
@@ -187,6 +187,14 @@ def test_a_published_number_stands_beside_its_figure():
         ("half of the users", "0.79, 0.2", ".797, .194"),
         ("minutes of another", "not measured", "46"),
     ]
+
+
+def test_the_time_is_that_of_the_run_or_of_the_files_that_know_it():
+    old, new = {"figures": {}}, {"figures": {}, "seconds": 45.0}
+    assert time_of([new, new], {"seconds": 70.0}) == seconds_text(70)
+    assert time_of([new, new], {}) == seconds_text(90)
+    assert time_of([new, old], {}) == f"more than {seconds_text(45)}"
+    assert time_of([old], {}) is None
 
 
 def test_methods_on_several_sets_are_a_table():
