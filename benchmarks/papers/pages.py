@@ -17,6 +17,7 @@ from vertikal.reporting.units import seconds_text
 MOST_FIGURES = 100
 """Numbers of one result that a page shows; the JSON file has all."""
 NONE = "not measured"
+GAP = "\N{NO-BREAK SPACE}"
 SMALL = ". Our numbers are of the small sizes of --quick; verdicts are about the full ones"
 ACROSS = re.compile(
     r"([\w-]+): (?:(.+): (test AUC|test error|time to that AUC)(?:, mean)?|(minutes) of (.+))"
@@ -139,11 +140,14 @@ def across(rows: Sequence[tuple[str, str, str]]) -> tuple[list[str], list[list[s
         if mark is None:
             continue
         data, method = mark[1], mark[2] or mark[5]
-        spread, _ = found.get(f"{data}: {method}: standard deviation", ("", ""))
+        deviation, _ = found.get(f"{data}: {method}: standard deviation", ("", ""))
+        ends, _ = found.get(f"{name}, least and most", ("", ""))
+        with_spread = four_digits(ours)
+        if deviation:
+            with_spread += f"{GAP}±{GAP}{four_digits(deviation)}"
+        if ends:
+            with_spread += f" ({' to '.join(four_digits(end) for end in ends.split(', '))})"
         sets[data] = None
-        with_spread = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}".join(
-            four_digits(one) for one in (ours, spread) if one
-        )
         lines.setdefault(method, {})[data] = with_spread, theirs
         measures[mark[3] or mark[4]] = None
     if len(sets) < 2:

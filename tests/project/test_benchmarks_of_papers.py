@@ -219,6 +219,15 @@ def test_methods_on_several_sets_are_a_table():
         ["minutes", "a", "b"],
         [["FDSKL", "0.5000", "–"], ["FDSKL, published", "14", "14"]],
     )
+    rows = [
+        ("a: AVFKAM / VFKAM: time to that AUC", "0.5", ""),
+        ("a: AVFKAM / VFKAM: time to that AUC, least and most", "0.4, not reached", ""),
+        ("b: AVFKAM / VFKAM: time to that AUC", "0.6", ""),
+    ]
+    assert across(rows) == (
+        ["time to that AUC", "a", "b"],
+        [["AVFKAM / VFKAM", "0.5000 (0.4000 to not reached)", "0.6000"]],
+    )
 
 
 def test_parts_of_sets_have_a_name_or_a_word_of_their_own():
