@@ -144,7 +144,7 @@ def test_every_step_without_waiting_is_the_plain_one(recorded, estimator):
     columns["bank"] = np.column_stack((columns["bank"], np.ones(ROWS)))
     threads, epochs = recorded
     for name, own in columns.items():
-        (steps,) = [one for thread, one in threads.items() if name in thread]
+        steps = [one for thread, those in threads.items() if name in thread for one in those]
         begun = [one for thread, those in epochs.items() if name in thread for one in those]
         assert len(begun) == (2 if estimator is AFSVRGVPClassifier else 0)
         w, found = plain_steps(estimator.method, own, steps, begun, 0.2)
