@@ -32,8 +32,6 @@ STATE = "papers-runs.json"
 SETS = {"fdskl": fdskl_data, "avfkam": avfkam_data}
 """Modules in which papers keep their lists of data sets."""
 QUICK = Path("build") / "papers"
-QUICK_SHARE = 0.03
-"""About the share of the full time that the sizes of ``--quick`` take."""
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -53,7 +51,8 @@ def main(given: Sequence[str] | None = None) -> int:
         items = [one for one in chosen if one.paper == paper]
         lacking = sorted({name for one in items for name in missing_files(one)})
         absent = [*lacking, *absent_sets(paper)]
-        print(f"page: {write_page(paper, items, folder, state, absent, parts_of(paper))}")
+        page = write_page(paper, items, folder, state, absent, parts_of(paper), quick=options.quick)
+        print(f"page: {page}")
     return failed
 
 
@@ -62,7 +61,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("papers", nargs="*", choices=[*TITLES, []], help="papers by name; all")
-    parser.add_argument("--quick", action="store_true", help="small sizes, a quarter of an hour")
+    parser.add_argument("--quick", action="store_true", help="small sizes, some minutes")
     parser.add_argument("--again", action="store_true", help="also what has been run")
     parser.add_argument("--list", action="store_true", help="say what can be run, and end")
     parser.add_argument("--pages", action="store_true", help="only write the pages")
@@ -71,32 +70,42 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run_all(items: Sequence[Item], folder: Path, options: argparse.Namespace) -> int:
-    """Run one item after the other, and say what is left and for how long."""
-    share = QUICK_SHARE if options.quick else 1.0
-    ahead = sum(one.minutes for one in items) * 60 * share
+    """Run one item after the other, and say what is left and for how long.
+
+    What is left is planned by the minutes of the items, and by how much longer or shorter than
+    planned those before it took here.
+    """
+    commands = {one.id: arguments_of(one, folder, quick=options.quick) for one in items}
+    planned = {
+        one.id: 60 * (one.quick_minutes if options.quick else one.minutes)
+        for one in items
+        if not missing_files(one) and (options.again or not is_done(one, folder, commands[one.id]))
+    }
     failed = 0
+    pace, past, spent = 1.0, 0.0, 0.0
     for place, item in enumerate(items, 1):
         head = f"[{place}/{len(items)}] {item.id}"
-        command = arguments_of(item, folder, quick=options.quick)
-        lacking = missing_files(item)
-        ahead = max(0.0, ahead - item.minutes * 60 * share)
-        if lacking:
+        if lacking := missing_files(item):
             print(f"{head}: left out, the data folder lacks {', '.join(lacking)}", flush=True)
             continue
-        if not options.again and is_done(item, folder, command):
+        if item.id not in planned:
             print(f"{head}: done before", flush=True)
             continue
-        left = seconds_text(ahead + item.minutes * 60 * share)
+        left = seconds_text(pace * sum(planned.values()))
         print(f"{head}: begins; about {left} left in all", flush=True)
         began = time.perf_counter()
-        done = subprocess.run([sys.executable, "-m", *command], check=False)
+        done = subprocess.run([sys.executable, "-m", *commands[item.id]], check=False)
         seconds = time.perf_counter() - began
+        expected = planned.pop(item.id)
         if done.returncode:
             failed += 1
             print(f"{head}: failed with status {done.returncode}", flush=True)
             continue
-        note(folder, item, command, seconds)
-        print(f"{head}: {seconds_text(seconds)}; about {seconds_text(ahead)} left", flush=True)
+        past, spent = past + expected, spent + seconds
+        pace = spent / past
+        note(folder, item, commands[item.id], seconds)
+        left = seconds_text(pace * sum(planned.values()))
+        print(f"{head}: {seconds_text(seconds)}; about {left} left", flush=True)
     return failed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     published: str
     verdict: str
     minutes: float
+    quick_minutes: float
     given: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # of the data folder, without which it does not run
+    theirs: Mapping[str, str] = {}  # the paper's numbers, by the names of our figures
 
     @property
     def id(self) -> str:

@@ -14,8 +14,15 @@ from benchmarks.papers.items import TITLES, Item
 from vertikal.reporting.rendering import render_page
 from vertikal.reporting.units import seconds_text
 
-MOST_FIGURES = 60
+MOST_FIGURES = 100
 """Numbers of one result that a page shows; the JSON file has all."""
+NONE = "not measured"
+GAP = "\N{NO-BREAK SPACE}"
+SMALL = ". Our numbers are of the small sizes of --quick; verdicts are about the full ones"
+ACROSS = re.compile(
+    r"([\w-]+): (?:(.+): (test AUC|test error|time to that AUC)(?:, mean)?|(minutes) of (.+))"
+)
+"""Names of figures that a method has on several data sets."""
 
 
 def write_page(
@@ -25,21 +32,27 @@ def write_page(
     state: Mapping[str, Any],
     absent: Sequence[str],
     parts: Mapping[str, str] | None = None,
+    *,
+    quick: bool = False,
 ) -> Path:
     """Write the page of one paper from the result files in ``folder``.
 
-    ``absent`` are data sets that are not here; ``parts`` says of which only a part is.
+    ``absent`` are data sets that are not here; ``parts`` says of which only a part is. ``quick``
+    results are of small sizes, which the verdicts are not about.
     """
     sections = [section_of(item, folder, state.get(item.id, {})) for item in items]
     page = render_page(
         "benchmarks.papers",
         "paper.html",
         title=TITLES[paper],
-        subtitle="Tables and figures: published beside ours",
+        subtitle="Tables and figures: published beside ours" + (SMALL if quick else ""),
         sections=sections,
         absent=[(name,) for name in absent],
         parts=list((parts or {}).items()),
-        overview=[(one["name"], in_short(one["verdict"]), one["state"]) for one in sections],
+        overview=[
+            (one["name"], in_short(one["verdict"]), one["state"], one["seconds"] or "not kept")
+            for one in sections
+        ],
     )
     path = folder / f"papers-{paper}.html"
     path.write_text(page, encoding="utf-8")
@@ -50,27 +63,37 @@ def section_of(item: Item, folder: Path, run: Mapping[str, Any]) -> dict[str, An
     """Gather what the page says of one item."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in results_of(item, folder)]
     charts = [chart_of(path) for path in results_of(item, folder, ".svg")]
-    seconds = run.get("seconds")
-    if seconds is None and found and all("seconds" in one for one in found):
-        seconds = sum(one["seconds"] for one in found)
+    rows = [
+        (str(one["benchmark"]), *row)
+        for one in found
+        for row in beside(one["figures"], item.theirs)[:MOST_FIGURES]
+    ]
     return {
         "name": item.name,
         "published": item.published,
         "verdict": item.verdict,
         "state": "no result here" if not found else f"{len(found)} result files",
-        "seconds": None if seconds is None else seconds_text(seconds),
-        "figures": [
-            (str(one["benchmark"]), *row)
-            for one in found
-            for row in beside(one["figures"])[:MOST_FIGURES]
-        ],
+        "seconds": time_of(found, run),
+        "across": across([row[1:] for row in rows]),
+        "figures": rows,
         "settings": [
             (str(one["benchmark"]), name, str(value))
             for one in found
             for name, value in (one["settings"] | run_of(one)).items()
+            if value != ""
         ],
         "charts": charts,
     }
+
+
+def time_of(found: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str | None:
+    """Tell how long a run took, or its results together as far as their files say so."""
+    if "seconds" in run:
+        return seconds_text(run["seconds"])
+    known = [one["seconds"] for one in found if "seconds" in one]
+    if not known:
+        return None
+    return ("more than " if len(known) < len(found) else "") + seconds_text(sum(known))
 
 
 def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,13 +101,16 @@ def run_of(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in ("when", "seconds") if name in result}
 
 
-def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def beside(
+    figures: Mapping[str, Any], published: Mapping[str, str] | None = None
+) -> list[tuple[str, str, str]]:
     """List figures by name with ours and the paper's, which is empty where it gives none.
 
-    "…, published" is the paper's of the figure "…"; "METHOD as published" and "METHOD: as published
-    for SET" are that of the figures "METHOD …: test AUC, mean".
+    The paper's are in ``published`` by the names of ours, or among the figures: "…, published" is
+    that of the figure "…"; "METHOD as published" and "METHOD: as published for SET" are that of the
+    figures "METHOD …: test AUC, mean". Those of which there is none of ours come last.
     """
-    theirs: dict[str, str] = {}
+    theirs = dict(published or {})
     ours = {}
     for name, value in figures.items():
         said = shown(value)
@@ -95,7 +121,52 @@ def beside(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
             theirs |= {one: said or "" for one in figures if of_method.fullmatch(one)}
         elif said is not None:
             ours[name] = said
-    return [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+    rows = [(name, said, theirs.get(name, "")) for name, said in ours.items()]
+    return rows + [(name, NONE, said) for name, said in theirs.items() if name not in ours]
+
+
+def across(rows: Sequence[tuple[str, str, str]]) -> tuple[list[str], list[list[str]]] | None:
+    """Lay figures of several data sets out as a table: a method a line, a set a column.
+
+    The published numbers of a method are the line below ours. None where there are fewer than two
+    sets. ``rows`` are those of `beside`.
+    """
+    found = {name: (ours, theirs) for name, ours, theirs in rows}
+    sets: dict[str, None] = {}
+    measures: dict[str, None] = {}
+    lines: dict[str, dict[str, tuple[str, str]]] = {}
+    for name, (ours, theirs) in found.items():
+        mark = ACROSS.fullmatch(name)
+        if mark is None:
+            continue
+        data, method = mark[1], mark[2] or mark[5]
+        deviation, _ = found.get(f"{data}: {method}: standard deviation", ("", ""))
+        ends, _ = found.get(f"{name}, least and most", ("", ""))
+        with_spread = four_digits(ours)
+        if deviation:
+            with_spread += f"{GAP}±{GAP}{four_digits(deviation)}"
+        if ends:
+            with_spread += f" ({' to '.join(four_digits(end) for end in ends.split(', '))})"
+        sets[data] = None
+        lines.setdefault(method, {})[data] = with_spread, theirs
+        measures[mark[3] or mark[4]] = None
+    if len(sets) < 2:
+        return None
+    table = []
+    for method, cells in lines.items():
+        told = [cells.get(data, ("", "")) for data in sets]
+        table.append([method, *(ours for ours, _ in told)])
+        if any(theirs for _, theirs in told):
+            table.append([f"{method}, published", *(theirs for _, theirs in told)])
+    return [" and ".join(measures), *sets], table
+
+
+def four_digits(said: str) -> str:
+    """Shorten a number to four digits behind the point; other words stay as they are."""
+    try:
+        return f"{float(said):.4f}"
+    except ValueError:
+        return said
 
 
 def in_short(verdict: str) -> str:

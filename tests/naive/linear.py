@@ -1,7 +1,8 @@
-"""FD-SVRG on pooled columns, in plain loops, and quasi-Newton directions by a dense matrix."""
+"""Steps of the linear baselines in plain loops, and quasi-Newton directions by a dense matrix."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -49,3 +50,29 @@ def bfgs_inverse(pairs: Sequence[tuple[np.ndarray, np.ndarray]], width: int) -> 
         left = np.eye(width) - np.outer(s, y) / (s @ y)
         H = left @ H @ left.T + np.outer(s, s) / (s @ y)
     return H
+
+
+def block_gradient(
+    X: np.ndarray,
+    targets: np.ndarray,
+    rows: Sequence[int],
+    f: Sequence[float],
+    w: np.ndarray,
+    penalty: float,
+) -> np.ndarray:
+    """The gradient in one party's weights: its columns X of a batch, the joint predictions f."""
+    total = penalty * w
+    for i, value in zip(rows, f, strict=True):
+        total = total + PLAIN["logistic"](float(value), float(targets[i]))[1] * X[i] / len(rows)
+    return total
+
+
+def block_turn(
+    X: np.ndarray, rows: Sequence[int], f: Sequence[float], moved: np.ndarray, penalty: float
+) -> np.ndarray:
+    """The change of that gradient along ``moved``: the Hessian of the batch in its block."""
+    total = penalty * moved
+    for i, value in zip(rows, f, strict=True):
+        p = 1 / (1 + math.exp(-value))
+        total = total + p * (1 - p) * (X[i] @ moved) * X[i] / len(rows)
+    return total

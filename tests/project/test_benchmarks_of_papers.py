@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import lzma
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,12 +14,14 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from benchmarks import datasets
+from benchmarks.harness import Benchmark
 from benchmarks.papers import __main__ as runner
 from benchmarks.papers.admm import problems
 from benchmarks.papers.avfkam import data as avfkam
+from benchmarks.papers.avfkam.figure3 import figure_with_spread, ratios
 from benchmarks.papers.fdskl import data as fdskl
 from benchmarks.papers.items import ITEMS, TITLES, Item
-from benchmarks.papers.pages import beside, results_of, write_page
+from benchmarks.papers.pages import across, beside, results_of, time_of, write_page
 from benchmarks.papers.sets import at_hand
 from vertikal.reporting.units import seconds_text
 
@@ -34,6 +37,7 @@ def item(name="Figure 9", **changes):
         "published": "0.5 & more",
         "verdict": "holds <in part>",
         "minutes": 1.0,
+        "quick_minutes": 0.5,
     }
     return Item(**(given | changes))
 
@@ -54,7 +58,11 @@ def test_every_item_has_a_benchmark_of_a_paper(one):
     assert importlib.util.find_spec(f"benchmarks.papers.{one.module}") is not None
     assert one.published
     assert one.verdict
-    assert one.minutes > 0
+    assert 0 < one.quick_minutes <= one.minutes
+
+
+def test_quick_is_a_quarter_of_an_hour():
+    assert sum(one.quick_minutes for one in ITEMS) <= 13
 
 
 def test_items_are_told_apart():
@@ -110,6 +118,26 @@ def test_it_goes_on_where_it_was(tmp_path, monkeypatch, begun, capsys):
     assert "nobody/has.this" in page
 
 
+def test_the_time_left_is_that_of_the_plan_at_the_pace_so_far(tmp_path, monkeypatch, begun, capsys):
+    """Three items of a minute, the first of which takes half of it; what lacks data counts not."""
+    names = ("one", "two", "three", "four")
+    monkeypatch.setattr(
+        runner,
+        "ITEMS",
+        tuple(
+            item(name, module=f"admm.{name}", files=("nobody/has.this",) if name == "four" else ())
+            for name in names
+        ),
+    )
+    clock = iter((0.0, 30.0, 30.0, 150.0, 150.0, 150.0))
+    monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    runner.main(["admm", "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert f"one: begins; about {seconds_text(180)} left in all" in said
+    assert f"one: {seconds_text(30)}; about {seconds_text(60)} left" in said
+    assert f"two: {seconds_text(120)}; about {seconds_text(75)} left" in said
+
+
 def test_other_papers_are_left_alone(tmp_path, monkeypatch, begun):
     monkeypatch.setattr(runner, "ITEMS", (item("one", module="admm.one"),))
     assert runner.main(["fdskl", "--out", str(tmp_path)]) == 0
@@ -132,6 +160,10 @@ def test_a_page_has_theirs_beside_ours(tmp_path):
     assert f"It took {seconds_text(90.0)}." in page
     assert "[0, 1, 2" not in page
     assert "<style>a { }</style>" not in page
+    small = "of the small sizes of --quick"
+    assert small not in page
+    quick = write_page("admm", (one,), tmp_path, {}, [], quick=True)
+    assert small in quick.read_text()
 
 
 def test_a_published_number_stands_beside_its_figure():
@@ -143,14 +175,59 @@ def test_a_published_number_stands_beside_its_figure():
         "a9a: FDSKL as published": 0.4996,
         "minutes": 0.5,
         "minutes, published": "more than 900",
+        "minutes of another, published": 46,
         "by split": [0.9, 0.8, 0.7, 0.6],
+        "half of the users": [0.79, 0.2],
     }
-    assert beside(figures) == [
+    assert beside(figures, {"half of the users": ".797, .194"}) == [
         ("a9a: TSAM: test AUC, mean", "0.9", "0.8999"),
         ("a9a: FDSKL dsg: test AUC, mean", "0.89", "0.4996"),
         ("a9a: FDSKL exact: test AUC, mean", "0.9", "0.4996"),
         ("minutes", "0.5", "more than 900"),
+        ("half of the users", "0.79, 0.2", ".797, .194"),
+        ("minutes of another", "not measured", "46"),
     ]
+
+
+def test_the_time_is_that_of_the_run_or_of_the_files_that_know_it():
+    old, new = {"figures": {}}, {"figures": {}, "seconds": 45.0}
+    assert time_of([new, new], {"seconds": 70.0}) == seconds_text(70)
+    assert time_of([new, new], {}) == seconds_text(90)
+    assert time_of([new, old], {}) == f"more than {seconds_text(45)}"
+    assert time_of([old], {}) is None
+
+
+def test_methods_on_several_sets_are_a_table():
+    rows = [
+        ("a9a: TSAM: test AUC, mean", "0.90612", "0.8999"),
+        ("a9a: TSAM: standard deviation", "0.0031", ""),
+        ("a9a: TSAM: seconds", "3.5", ""),
+        ("w8a: TSAM: test AUC, mean", "0.97", ""),
+        ("w8a: FDSKL, exact: test AUC, mean", "0.98", ""),
+    ]
+    assert across(rows) == (
+        ["test AUC", "a9a", "w8a"],
+        [
+            ["TSAM", "0.9061\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.0031", "0.9700"],
+            ["TSAM, published", "0.8999", ""],
+            ["FDSKL, exact", "", "0.9800"],
+        ],
+    )
+    assert across(rows[:3]) is None
+    rows = [(f"{data}: minutes of FDSKL", ours, "14") for data, ours in (("a", "0.5"), ("b", "–"))]
+    assert across(rows) == (
+        ["minutes", "a", "b"],
+        [["FDSKL", "0.5000", "–"], ["FDSKL, published", "14", "14"]],
+    )
+    rows = [
+        ("a: AVFKAM / VFKAM: time to that AUC", "0.5", ""),
+        ("a: AVFKAM / VFKAM: time to that AUC, least and most", "0.4, not reached", ""),
+        ("b: AVFKAM / VFKAM: time to that AUC", "0.6", ""),
+    ]
+    assert across(rows) == (
+        ["time to that AUC", "a", "b"],
+        [["AVFKAM / VFKAM", "0.5000 (0.4000 to not reached)", "0.6000"]],
+    )
 
 
 def test_parts_of_sets_have_a_name_or_a_word_of_their_own():
@@ -264,3 +341,18 @@ def test_sets_that_are_absent_are_said_and_left_out(capsys):
     assert capsys.readouterr().out == said
     assert list(at_hand("w8a,a9a", ("a9a", "gisette", "w8a"), absent)) == ["w8a", "a9a"]
     assert capsys.readouterr().out == ""
+
+
+def test_repeats_are_told_by_median_and_spread():
+    """Ratios are of the same repeat; a run that does not reach the goal is said to."""
+    run = Benchmark("figure9", {})
+    figure_with_spread(run, "ratio", ratios([1.0, 3.0, 2.0], [4.0, 6.0, 2.0]))
+    figure_with_spread(run, "missed", ratios([1.0, math.inf], [2.0, math.inf]))
+    figure_with_spread(run, "once", [7.0])
+    assert run.figures == {
+        "ratio": 0.5,
+        "ratio, least and most": [0.25, 1.0],
+        "missed": "not reached",
+        "missed, least and most": [0.5, "not reached"],
+        "once": 7.0,
+    }

@@ -2,6 +2,7 @@
 
     python -m benchmarks.papers.admm.figure3
     python -m benchmarks.papers.admm.figure3 --form printed
+    python -m benchmarks.papers.admm.figure3 --data a9a --rounds 3
 
 The levels are those of the published study: deviations 0.03 to 3 on a9a, 0.1 to 10 on the wide sets
 (Fashion-MNIST for gisette, and sector). "published" noise lies in the span of a party's columns,
@@ -39,26 +40,33 @@ FORMS = {
 }
 """Name of the results, averaging, and ρ."""
 DELTA = 1e-5
-FASHION_FILE = "fashion-mnist/train-images-idx3-ubyte.gz"
 WIDE = (0.1, 0.3, 1.0, 3.0, 10.0)
 LEVELS = {"a9a": (0.03, 0.1, 0.3, 1.0, 3.0), "fashion": WIDE, "sector": WIDE}
+BOTH = ("published", "spherical")
+SETS = {
+    "a9a": (problems.a9a, "a9a/a9a.xz", BOTH),
+    "fashion": (problems.fashion, "fashion-mnist/train-images-idx3-ubyte.gz", BOTH),
+    "sector": (problems.sector, "sector/sector.scale.xz", ("spherical",)),
+}
+"""Each set with its file, and the kinds of noise that differ on it."""
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", form="averaged", rounds=30)
+    options = arguments(__doc__ or "", form="averaged", rounds=30, data=",".join(LEVELS))
     if options.form not in FORMS:
         raise SystemExit(f"--form must be one of {', '.join(FORMS)}, got {options.form}")
     results, averaging, rho = FORMS[options.form]
     run = Benchmark(
-        results, {"rounds": options.rounds, "averaging": averaging, "rho": rho, "delta": DELTA}
+        results,
+        {"data": options.data, "rounds": options.rounds}
+        | {"averaging": averaging, "rho": rho, "delta": DELTA},
     )
-    both = ("published", "spherical")
-    study(run, problems.a9a(), both, options)
-    if is_here(FASHION_FILE):
-        study(run, problems.fashion(), both, options)
-    else:
-        run.figure("fashion: left out, not at hand", FASHION_FILE)
-    study(run, problems.sector(), ("spherical",), options)
+    for name in options.data.split(","):
+        problem, file, kinds = SETS[name]
+        if is_here(file):
+            study(run, problem(), kinds, options)
+        else:
+            run.figure(f"{name}: left out, not at hand", file)
     run.write(options.out)
 
 

@@ -29,26 +29,6 @@ from benchmarks.datasets import FOLDER, data_file
 
 Array = npt.NDArray[Any]
 
-PUBLISHED = {
-    "a9a": 0.9000,
-    "shuttle": 0.9978,
-    "ijcnn1": 0.9636,
-    "SUSY": 0.8066,
-    "sector": 0.9702,
-    "news20": 0.8563,
-}
-"""AVFKAM's column of table 3."""
-
-PUBLISHED_FDSKL = {
-    "a9a": 0.4996,
-    "shuttle": 0.4974,
-    "ijcnn1": 0.5169,
-    "SUSY": 0.5799,
-    "sector": 0.4990,
-    "news20": 0.4748,
-}
-
-
 PARTS = {
     "SUSY": "30,000 of 5,000,000 rows; the paper has 1,000,000",
     "news20": "the 15,935 rows of its training file, without the 3,993 of its test file",

@@ -10,7 +10,8 @@ rows held out of the training, as the first label party measures it during the r
 those of the solver, from its start. With a barrier, and in turns, every label party makes the same
 number of updates; asynchronously each makes as many as it can, half as many again in all, so that
 the AUC at which the others end is surely passed. The step is small and the batches are large: the
-AUC rises to the end, and computing outweighs talking.
+AUC rises to the end, and computing outweighs talking. All of it is repeated ``repeats`` times in
+turn; times and ratios are medians, with the least and the most beside them.
 """
 
 from __future__ import annotations
@@ -76,22 +77,24 @@ def study(data: str, options: Any) -> None:
     finally:
         processes.close()
     times = report(run, curves)
-    for factor in filter(None, factors):
+    for factor in factors:
         for other in ("barrier", "turns"):
-            run.figure(
-                f"straggler {factor}x: async / {other}, time to that AUC",
-                told(times["async", factor] / times[other, factor]),
+            who = f"straggler {factor}x" if factor else "no straggler"
+            figure_with_spread(
+                run,
+                f"{data}: AVFKAM / {WORDS[other]}, {who}: time to that AUC",
+                ratios(times["async", factor], times[other, factor]),
             )
     if data == "a9a" and {0, 4} <= set(factors):
         run.target(
             "straggler 4x: async time to that AUC / the barrier's",
-            times["async", 4] / times["barrier", 4],
+            median(ratios(times["async", 4], times["barrier", 4])),
             0.5,
             at_most=True,
         )
         run.target(
             "async to that AUC, straggler 4x / no straggler",
-            times["async", 4] / times["async", 0],
+            median(ratios(times["async", 4], times["async", 0])),
             1.3,
             at_most=True,
         )
@@ -122,8 +125,8 @@ def settings_of(
 
 def report(
     run: Benchmark, curves: dict[tuple[str, int], list[dict[str, Result]]]
-) -> dict[tuple[str, int], float]:
-    """Keep figures of every run; return the median seconds to an AUC that all schedules reach.
+) -> dict[tuple[str, int], list[float]]:
+    """Keep figures of every run; return the seconds to an AUC that all schedules reach, by repeat.
 
     It is the lower of those that the barrier and the turns end with, where nobody is slow.
     """
@@ -135,8 +138,8 @@ def report(
     times = {}
     for (schedule, factor), repeats in curves.items():
         name = f"{WORDS[schedule]} ({factor}x)"
-        times[schedule, factor] = median([seconds_to(points(found), goal) for found in repeats])
-        run.figure(f"{name}: seconds to that AUC", told(times[schedule, factor]))
+        times[schedule, factor] = [seconds_to(points(found), goal) for found in repeats]
+        figure_with_spread(run, f"{name}: seconds to that AUC", times[schedule, factor])
         run.figure(f"{name}: AUC at the end", [points(found)[-1][1] for found in repeats])
         run.figure(f"{name}: seconds in all", [found[NAMES[0]].solve_seconds for found in repeats])
         last = repeats[-1]
@@ -159,9 +162,22 @@ def seconds_to(curve: list[tuple[float, float]], goal: float) -> float:
     return reached[0] if reached else float("inf")
 
 
+def ratios(times: list[float], others: list[float]) -> list[float]:
+    """Divide times by others of the same repeat; infinite where one did not reach the goal."""
+    both = zip(times, others, strict=True)
+    return [mine / other if math.isfinite(mine + other) else math.inf for mine, other in both]
+
+
+def figure_with_spread(run: Benchmark, name: str, values: list[float]) -> None:
+    """Keep the median of some repeats, and the least and the most of them."""
+    run.figure(name, told(median(values)))
+    if len(values) > 1:
+        run.figure(f"{name}, least and most", [told(min(values)), told(max(values))])
+
+
 def told(value: float) -> float | str:
     """Write a time, or a ratio of two, as a figure; a run may not reach the goal."""
-    return value if math.isfinite(value) and value > 0 else "not reached"
+    return value if math.isfinite(value) else "not reached"
 
 
 def staleness(found: dict[str, Result]) -> tuple[float, int]:

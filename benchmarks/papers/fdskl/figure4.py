@@ -137,7 +137,9 @@ def draw(seconds: dict[str, dict[str, dict[int, float]]]) -> str:
         panels.append(f'<g transform="translate({x + 20},{y + 20})">{chart}</g>')
     size = 2 * (width + 40), (height + 40) * ((len(panels) + 1) // 2)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}">'
+        '<svg xmlns="http://www.w3.org/2000/svg" class="vk-svg" role="img" '
+        f'width="{size[0]}" height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" '
+        'aria-label="Seconds of one Gram matrix by tree, star and cycle over parties.">'
         '<rect width="100%" height="100%" style="fill:var(--vk-surface)"/>'
         f"{''.join(panels)}</svg>"
     )

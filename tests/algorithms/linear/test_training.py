@@ -1,16 +1,20 @@
-"""The linear baselines: FD-SVRG step by step, the others by where they come to."""
+"""The linear baselines: every step is the plain one, and where the steps come to."""
 
 from __future__ import annotations
+
+import math
+import threading
+from collections import defaultdict
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from tests.naive.linear import bfgs_inverse, svrg
+from tests.naive.linear import bfgs_inverse, block_gradient, block_turn, svrg
 from tests.naive.phases import derive, draw_integers
 from vertikal.algorithms.kernel_machine.label_sums import PARTIAL
-from vertikal.algorithms.linear.learner import two_loops
+from vertikal.algorithms.linear.learner import LinearLearner, two_loops
 from vertikal.algorithms.linear.settings import LinearSettings
 from vertikal.errors import InputError
 from vertikal.estimators import base
@@ -80,11 +84,74 @@ def test_without_waiting_they_come_near_the_optimum(estimator, step, gap):
     assert min(model.updates_.values()) > 0
 
 
-def test_fdmls_steps_fall():
-    """With the step over √t ten times the first one does no harm; constant it does."""
-    falling = make(FDMLClassifier, step_size=3.0, epochs=1, epoch_steps=150).fit(X, Y)
-    constant = make(AFSGDVPClassifier, step_size=3.0, epochs=1, epoch_steps=150).fit(X, Y)
-    assert falling.objective_[-1] < constant.objective_[-1]
+@pytest.fixture
+def recorded(monkeypatch):
+    """By thread: what each party's steps read and did, and the f of all rows that epochs begin by.
+
+    A step is (its rows, f of them, the change of the weights); an epoch is (steps before it, f).
+    """
+    steps, epochs = defaultdict(list), defaultdict(list)
+    change, take_snapshot = LinearLearner.change, LinearLearner.take_snapshot
+
+    def changing(self, batch, rows, f, columns):
+        found = change(self, batch, rows, f, columns)
+        mine = steps[threading.current_thread().name]
+        mine.append((np.array(rows), np.array(f)[:, 0], np.array(found)[:, 0]))
+        return found
+
+    def taking(self, f):
+        thread = threading.current_thread().name
+        epochs[thread].append((len(steps[thread]), np.array(f)[:, 0]))
+        take_snapshot(self, f)
+
+    monkeypatch.setattr(LinearLearner, "change", changing)
+    monkeypatch.setattr(LinearLearner, "take_snapshot", taking)
+    return steps, epochs
+
+
+def plain_steps(method, X, steps, epochs, step_size):
+    """The weights before each step and after the last, and each step by the rule written out."""
+    w, last, pairs, found = np.zeros(X.shape[1]), np.zeros(X.shape[1]), [], []
+    begun, snapshot = dict(epochs), None
+    for number, (rows, f, change) in enumerate(steps):
+        if number in begun:
+            snapshot = w, begun[number]
+        g = block_gradient(X, SIGNS, rows, f, w, PENALTY)
+        if method == "afsvrg-vp":
+            before, whole = snapshot
+            everybody = range(ROWS)
+            full = block_gradient(X, SIGNS, everybody, whole, before, PENALTY)
+            g = g - block_gradient(X, SIGNS, rows, whole[rows], before, PENALTY) + full
+        if method == "asysqn":
+            moved, last = w - last, w
+            turned = block_turn(X, rows, f, moved, PENALTY)
+            if moved @ turned > 1e-10 * moved @ moved > 0:
+                pairs = [*pairs, (moved[:, None], turned[:, None])][-10:]
+            g = bfgs_inverse(pairs, len(w)) @ g if pairs else g
+        size = step_size / math.sqrt(number + 1) if method == "fdml" else step_size
+        found.append((change, -size * g))
+        w = w + change
+    return w, found
+
+
+@pytest.mark.parametrize(
+    "estimator", [AFSGDVPClassifier, AFSVRGVPClassifier, AsySQNClassifier, FDMLClassifier]
+)
+def test_every_step_without_waiting_is_the_plain_one(recorded, estimator):
+    """Each step follows from what it read, in any order, and the weights are their sum."""
+    model = make(estimator, step_size=0.2, epochs=2, epoch_steps=60).fit(X, Y)
+    columns = {name: X[:, own] for name, own in PARTIES.items()}
+    columns["bank"] = np.column_stack((columns["bank"], np.ones(ROWS)))
+    threads, epochs = recorded
+    for name, own in columns.items():
+        steps = [one for thread, those in threads.items() if name in thread for one in those]
+        begun = [one for thread, those in epochs.items() if name in thread for one in those]
+        assert len(begun) == (2 if estimator is AFSVRGVPClassifier else 0)
+        w, found = plain_steps(estimator.method, own, steps, begun, 0.2)
+        assert len(found) == model.updates_[name]
+        for change, expected in found:
+            np.testing.assert_allclose(change, expected, atol=1e-8)
+        np.testing.assert_allclose(model.shards_[name].weights[:, 0], w, atol=1e-9)
 
 
 def test_asysqns_direction_is_that_of_the_dense_matrix():
