@@ -131,6 +131,9 @@ def test_the_tutorial(tmp_path, monkeypatch, processes):
     assert found["items"][0]["item"] in ("vicarage", "orchard")
     refused = _run("vertikal aggregate join devices/ana", code=1)
     assert "give --ratings or --columns" in refused
+    Path("films.txt").write_text("metropolis\nnosferatu\n")
+    refused = _run("vertikal aggregate join devices/ana --ratings films.txt", code=1)
+    assert "got none of them in 2 lines, the first 'metropolis'" in refused
 
 
 def shown_after(block: str, command: str) -> list[str]:

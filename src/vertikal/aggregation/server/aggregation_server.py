@@ -132,6 +132,7 @@ class AggregationServer:
         self._tls = server_context(identity)
         self._authority = read_authority(folder / content.authority)
         self._items: tuple[str, ...] = ()
+        self._items_written = 0
         if content.task.items is not None:
             self._items = read_items(folder / content.task.items)
         store = private_folder(folder / content.store)
@@ -236,6 +237,7 @@ class AggregationServer:
         async def request(said: Up) -> None:
             await self._request(connection, quota, said)
 
+        self._take_new_items()
         await connection.tell(packed(Welcome(self._kernel.task)))
         await connection.listen(request)
         self._forget(connection)
@@ -332,16 +334,24 @@ class AggregationServer:
                     await self._changed.wait()
 
     def _take_new_items(self) -> None:
-        """Read the items anew: those at the end that were not there are rows of the next round."""
-        if self.file.task.items is None:
+        """Read the items anew: those at the end that were not there are rows of the next round.
+
+        Nothing is read while a round is under way, or if the file is as it was.
+        """
+        if self.file.task.items is None or self._round is not None:
             return
+        path = self._folder / self.file.task.items
         try:
-            items = read_items(self._folder / self.file.task.items)
+            written = path.stat().st_mtime_ns
+            if written == self._items_written:
+                return
+            self._items_written = written
+            items = read_items(path)
             if items[: len(self._items)] != self._items:
                 raise InputError(
                     "items file: items may be added at its end only; the old ones are used"
                 )
-        except InputError as error:
+        except (InputError, OSError) as error:
             self._say(str(error))
             return
         self._items = items
