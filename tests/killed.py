@@ -34,6 +34,7 @@ PLACES = {
     "sharing": ("vertikal.secure.sealed.sealed_features", "SealedFeatures", "forward", 3),
     "block": ("vertikal.node.runs.checkpoint_folder", "CheckpointFolder", "save_block", 3),
     "solver": ("vertikal.solvers.lbfgs", "", "line_search", 2),
+    "machine": ("vertikal.algorithms.gram.machine", "", "fit", 1),
     "serving": ("vertikal.secure.hidden.hidden_features", "HiddenFeatures", "serve", 1),
     "round": ("vertikal.algorithms.admm.centre", "CentralNode", "step", 3),
     "model": ("vertikal.node.models.store", "", "sync_folder", 1),

@@ -12,10 +12,17 @@ vanishes with its coin, keys and coins are begun anew without it; whoever has li
 two stages does not vanish in them again. ``--dropping`` is what the server plans neighbours by.
 
 Then Flower's SecAgg+ (`pip install flwr`) has as many clients as the last sum of ours, with vectors
-of the same length, the neighbours that we plan for so many, and no network, drop-outs or cheats.
-All its clients cost the same, so ``--flower`` of them do their part, the server does its part for
-these, and their processor seconds are multiplied. Ours are those of all processes, also for clients
-that dropped out.
+of the same length and the neighbours and threshold that we plan for so many; neither side has all
+pairs. It has no network, drop-outs or cheats. Compared are the processor seconds of all processes,
+ours with those of clients that dropped out. ``--flower`` says how:
+
+    few      a whole round of both with ``--few`` clients of ours, and a sample of the many; so few
+             have few neighbours, so that only half as many drop out
+    whole    a whole round of Flower with as many as the last sum of the many; if it takes longer
+             than ``--limit`` seconds it is given up, and a sample taken
+    sample   ``--sample`` of Flower's clients do their part, the server does its part for these, and
+             their processor seconds are multiplied: all clients cost the same
+    none     nothing
 
 With ``--data 100k`` the clients are the 943 users of MovieLens 100k, nobody drops out, and one
 round is compared with the same round in one process.
@@ -23,6 +30,7 @@ round is compared with the same round in one process.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import multiprocessing
@@ -33,6 +41,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -51,11 +60,14 @@ from vertikal.aggregation.task import Task
 from vertikal.errors import VertikalError
 from vertikal.secure.keys.identity import Identity
 from vertikal.secure.secagg.client_keys import SigningKey
-from vertikal.secure.secagg.neighbours import plan_neighbours
+from vertikal.secure.secagg.neighbours import NeighbourPlan, plan_neighbours
 from vertikal.secure.secagg.rounds import STAGES
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SLOW = 0.5
+FEW_ROUNDS = 3
+PATIENCE = 900.0
+"""Seconds that a client stays, if its round is given up and no other opens."""
 
 
 class Vanished(Exception):
@@ -102,7 +114,7 @@ def work(
             return Contribution(given[name] if given else numbers_of(name, rows), task)
 
         try:
-            return await client.take_part(numbers, act, 3000.0), client.survivors
+            return await client.take_part(numbers, act, PATIENCE), client.survivors
         except (Vanished, VertikalError, OSError, asyncio.IncompleteReadError):
             return 0, ()
 
@@ -210,10 +222,20 @@ def main() -> None:
         uploads=32,
         data="",
         name="load",
-        flower=16,
+        flower="few",
+        few=200,
+        sample=16,
+        limit=3600.0,
     )
+    if options.flower not in ("few", "whole", "sample", "none"):
+        sys.exit(f"--flower must be few, whole, sample or none, got {options.flower}")
     if options.data:
-        options.drop, options.dropping, options.rounds = 0.0, 0.15, 1
+        options.drop, options.dropping, options.rounds, options.flower = 0.0, 0.15, 1, "none"
+    if options.flower != "none":
+        from benchmarks.peers.flower_secagg import client
+
+        if client is None:
+            sys.exit("flwr is not installed: pip install flwr, or --flower none")
     run = Benchmark(f"aggregation-{options.data or options.name}", vars(options) | {"out": ""})
     if options.data:
         _movielens(run, options)
@@ -222,14 +244,30 @@ def main() -> None:
     run.write(options.out)
 
 
-def _load(run: Benchmark, options: Any) -> None:
-    names = [f"c{i:05d}" for i in range(options.clients)]
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds of so many clients: the last one, and what all took."""
+
+    last: dict[str, Any]
+    exact: int
+    seconds: list[float]
+    processor: list[float]
+    traffic: Any  # bytes sent and received by a client in the last round
+
+    @property
+    def survivors(self) -> int:
+        return len(self.last["survivors"])
+
+
+def _rounds(options: Any, clients: int, rounds: int) -> Rounds:
+    """Let clients take part in one round after another."""
+    names = [f"c{i:05d}" for i in range(clients)]
     columns = {name: numbers_of(name, options.rows) for name in names}
     with tempfile.TemporaryDirectory() as folder:
         load = Load(Path(folder), options, names, options.rows, {})
         seconds, used, exact = [], [], 0
         before_clients, before_bytes = 0.0, np.zeros(2)
-        for turn in range(options.rounds):
+        for turn in range(rounds):
             told = load.round(turn)
             record = told["record"]
             held = np.stack([columns[name] for name in told["survivors"]], axis=1)
@@ -237,46 +275,98 @@ def _load(run: Benchmark, options: Any) -> None:
                 record["state"] == "finished" and np.array_equal(told["kernel"], held @ held.T)
             )
             seconds.append(record["seconds"])
-            clients = told["clients"] - before_clients
+            spent = told["clients"] - before_clients
             before_clients = told["clients"]
-            used.append(told["server"] + clients)
-            spent = (told["bytes"] - before_bytes) / len(names)
+            used.append(told["server"] + spent)
+            traffic = (told["bytes"] - before_bytes) / len(names)
             before_bytes = told["bytes"]
             print(
                 f"round {turn + 1}: {record['state']}, {record['survivors']} in the sum, dropped "
                 f"{json.dumps(record['dropped'])}, {record['seconds']:.1f} s, processor "
-                f"{told['server']:.1f} s server and {clients:.1f} s clients",
+                f"{told['server']:.1f} s server and {spent:.1f} s clients",
                 flush=True,
             )
         load.end()
-    run.figure("rounds whose sum is the plain sum over the survivors", exact)
-    run.figure("survivors of the last round", len(told["survivors"]))
-    run.figure("dropped in the last round, by stage", record["dropped"])
-    run.figure("seconds a round, median", median(seconds))
-    run.figure("seconds of all rounds", [round(one, 1) for one in seconds])
-    ours = run.figure("processor seconds a round, server and clients, median", median(used))
-    run.figure("processor seconds of the server, last round", told["server"])
-    run.figure("bytes that a client sends a round, mean", float(spent[0]))
-    run.figure("bytes that a client receives a round, mean", float(spent[1]))
-    run.figure("peak memory of the server, MB", told["memory"])
-    run.target("exact sums / rounds", exact / options.rounds, 1.0, at_most=False)
-    if options.flower:
-        theirs = run.figure(
-            "Flower: processor seconds a round of so many survivors",
-            _flower(options, len(told["survivors"])),
+    return Rounds(told, exact, seconds, used, traffic)
+
+
+def _load(run: Benchmark, options: Any) -> None:
+    found = _rounds(options, options.clients, options.rounds)
+    run.figure("rounds whose sum is the plain sum over the survivors", found.exact)
+    run.figure("survivors of the last round", found.survivors)
+    run.figure("dropped in the last round, by stage", found.last["record"]["dropped"])
+    run.figure("seconds a round, median", median(found.seconds))
+    run.figure("seconds of all rounds", [round(one, 1) for one in found.seconds])
+    ours = run.figure(
+        "processor seconds a round, server and clients, median", median(found.processor)
+    )
+    run.figure("processor seconds of the server, last round", found.last["server"])
+    run.figure("bytes that a client sends a round, mean", float(found.traffic[0]))
+    run.figure("bytes that a client receives a round, mean", float(found.traffic[1]))
+    run.figure("peak memory of the server, MB", found.last["memory"])
+    run.target("exact sums / rounds", found.exact / options.rounds, 1.0, at_most=False)
+    if options.flower == "few":
+        calmer = argparse.Namespace(**vars(options) | {"drop": options.drop / 2})
+        few = _rounds(calmer, options.few, FEW_ROUNDS)
+        name = f"with {options.few} clients"
+        run.figure(f"{name}: survivors of the last round", few.survivors)
+        few_ours = run.figure(f"{name}: processor seconds a round, median", median(few.processor))
+        theirs = _flower_whole(run, options, few.survivors)
+        if theirs is not None:
+            run.target(
+                f"{name}: Flower's processor seconds, whole round / ours",
+                theirs / few_ours,
+                10,
+                at_most=False,
+            )
+    theirs = None
+    if options.flower == "whole":
+        theirs = _flower_whole(run, options, found.survivors)
+        if theirs is not None:
+            run.target(
+                "Flower's processor seconds, whole round / ours", theirs / ours, 10, at_most=False
+            )
+    if options.flower != "none" and theirs is None:
+        sampled = _flower_sample(run, options, found.survivors)
+        run.target(
+            f"Flower's processor seconds, extrapolated from {options.sample} clients / ours",
+            sampled / ours,
+            10,
+            at_most=False,
         )
-        run.target("Flower's processor seconds / ours", theirs / ours, 10, at_most=False)
 
 
-def _flower(options: Any, clients: int) -> float:
-    """Processor seconds of a round of SecAgg+ of so many clients, with the plan of ours."""
-    from benchmarks.peers.flower_secagg import client, flower_sample
+def _flower_whole(run: Benchmark, options: Any, clients: int) -> float | None:
+    """Processor seconds of a whole round of Flower, if the limit allows it."""
+    from benchmarks.peers.flower_processes import flower_whole
 
-    if client is None:
-        sys.exit("flwr is not installed: pip install flwr, or --flower 0")
+    plan, vector = _flowers_part(options, clients)
+    found = flower_whole(
+        clients, plan.degree, plan.threshold, vector, options.workers, options.limit
+    )
+    name = f"Flower, whole round of {clients} clients"
+    if found is None:
+        run.figure(f"{name}: given up after seconds", options.limit)
+        return None
+    run.figure(f"{name}: neighbours, threshold", [plan.degree, plan.threshold])
+    run.figure(f"{name}: seconds", found.wall)
+    return float(run.figure(f"{name}: processor seconds", found.processor))
+
+
+def _flower_sample(run: Benchmark, options: Any, clients: int) -> float:
+    """Processor seconds of a round of Flower, by some of its clients."""
+    from benchmarks.peers.flower_secagg import flower_sample
+
+    plan, vector = _flowers_part(options, clients)
+    each = flower_sample(clients, plan.degree, plan.threshold, vector, options.sample)
+    name = f"Flower, extrapolated from {options.sample} to {clients} clients: processor seconds"
+    return float(run.figure(name, clients * each))
+
+
+def _flowers_part(options: Any, clients: int) -> tuple[NeighbourPlan, Any]:
+    """The plan of ours for so many clients, and a vector as long as ours."""
     plan = plan_neighbours(clients, dropping=options.dropping)
-    vector = np.linspace(-1, 1, options.rows * (options.rows + 1) // 2)
-    return clients * flower_sample(clients, plan.degree, plan.threshold, vector, options.flower)
+    return plan, np.linspace(-1, 1, options.rows * (options.rows + 1) // 2)
 
 
 def _movielens(run: Benchmark, options: Any) -> None:

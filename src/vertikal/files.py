@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import IO
 
@@ -119,6 +120,14 @@ def write_new(path: Path, content: bytes) -> bool:
     except OSError as error:
         raise disk_error(path, error) from None
     return True
+
+
+def nameless_file(folder: Path) -> IO[bytes]:
+    """Open a file in ``folder`` that has no name: it is gone with the process."""
+    try:
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        raise disk_error(folder, error) from None
 
 
 def disk_error(path: Path, error: OSError) -> VertikalError:

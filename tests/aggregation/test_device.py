@@ -151,6 +151,21 @@ def test_new_items_and_ratings_come_with_the_next_round(hall):
         assert any("may be added at its end only" in line for line in hall.said)
 
 
+def test_new_items_are_there_for_who_connects_before_the_round_opens(hall):
+    with served(hall) as server:
+        folder = enrolled(hall, server.port, "u00").folder
+        with Device.open(folder) as device:
+            assert device.items() == CATALOGUE
+        with (hall.root / "items.txt").open("a") as file:
+            file.write("\nbook 10")
+        with Device.open(folder) as device:
+            assert device.items() == [*CATALOGUE, "book 10"]
+        newcomer = {"u00": [*rated(0), 10]}
+        assert one_round(hall, server.port, newcomer) == {USERS}
+        with Device.open(folder) as device:
+            assert device.means()[2].tolist() == [*RATINGS.sum(axis=0), 1]
+
+
 def test_new_users_and_a_changed_rating_come_with_the_next_round(hall):
     """A change hides among the newcomers, and old and new users get recommendations."""
     strict = RoundPolicy(fewest=8, difference=3)

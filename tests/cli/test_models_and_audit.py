@@ -175,7 +175,7 @@ def test_the_account_is_shown_and_verified(store):
     assert row.split() == ["accounts", "lender", "2", "58", "300", "1000"]
     assert rest == [
         "lender and accounts: 64 bits more about each row by jobs whose level shows them all "
-        "('open', 'rounds')",
+        "('open', 'rounds', 'kernel')",
         "lender and accounts: 59 sums over rows for each direction; one that deviates can have "
         "had as many rows' features",
         "lender and accounts: 2 predictions of one person at most with the model of job "

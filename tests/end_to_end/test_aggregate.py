@@ -85,6 +85,9 @@ def test_a_server_that_is_killed_gives_the_round_up_and_runs_the_next(tmp_path, 
     (begun,) = (tmp_path / "store" / "rounds").glob("*.json")
     announced = STAGES.index(stage) > STAGES.index(MASK)
     assert json.loads(begun.read_text())["state"] == ("announced" if announced else "begun")
+    # Shares and vectors of the round are not found again.
+    left = {file.relative_to(tmp_path / "store").parts[0] for file in tmp_path.glob("store/**/*")}
+    assert left <= {"rounds", "kernel", "opened", "lock", "status.json"}
     assert not list((tmp_path / "store" / "kernel").glob("*.npy"))
 
     _, port = processes.serve(file)
@@ -128,6 +131,9 @@ def test_the_tutorial(tmp_path, monkeypatch, processes):
     assert found["items"][0]["item"] in ("vicarage", "orchard")
     refused = _run("vertikal aggregate join devices/ana", code=1)
     assert "give --ratings or --columns" in refused
+    Path("films.txt").write_text("metropolis\nnosferatu\n")
+    refused = _run("vertikal aggregate join devices/ana --ratings films.txt", code=1)
+    assert "got none of them in 2 lines, the first 'metropolis'" in refused
 
 
 def shown_after(block: str, command: str) -> list[str]:

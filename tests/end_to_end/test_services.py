@@ -135,6 +135,12 @@ CASES = [
     ("sharing", "bank", "sealed"),
     ("sharing", "notary", "sealed"),
     ("model", "lender", "sealed"),
+    ("block", "lender", "gram"),
+    ("sum", "bank", "gram"),
+    ("machine", "lender", "gram"),
+    ("block", "lender", "gram landmarks"),
+    ("sum", "shop", "gram landmarks"),
+    ("model", "bank", "gram landmarks"),
 ]
 
 
@@ -161,6 +167,9 @@ def job_of(kind):
     if kind == "avfkam":
         settings = 'disclosure = "open"'
         return {"top": 'algorithm = "avfkam"', "settings": settings, "directions": SMALL_BLOCKS}
+    if kind.startswith("gram"):
+        settings = 'machine = "ridge"' + ("\nlandmarks = 40" if "landmarks" in kind else "")
+        return {"top": 'algorithm = "gram"', "settings": settings, "directions": None}
     if kind == "admm":
         return {"top": 'algorithm = "admm"', "settings": "max_iter = 30", "directions": None}
     hidden = kind.startswith("hidden")
@@ -195,11 +204,19 @@ def expected(tmp_path_factory):
     return of
 
 
+ROWS = {"open": 9000, "avfkam": 9000, "gram": 2500, "gram landmarks": 4500}
+"""Rows that make several blocks or tiles, where one is to be lost."""
+
+KERNEL_TILES = {
+    "gram": [524_800, 1024 * 1024, 1024 * 452, 524_800, 1024 * 452, 452 * 453 // 2],
+    "gram landmarks": [40, *[1024 * 41] * 4, 404 * 41],
+}
+"""Ring elements, of four bytes, in each sum of a kernel."""
+
+
 def lay_out_for(root, kind):
-    rows = 9000 if kind in ("open", "avfkam") else 240
-    lay_out(
-        root, rows, RULE, ("open", "values", "sealed", "rounds", "private"), names=names_of(kind)
-    )
+    levels = ("open", "values", "sealed", "rounds", "kernel", "private")
+    lay_out(root, ROWS.get(kind, 240), RULE, levels, names=names_of(kind))
 
 
 @pytest.mark.slow
@@ -238,6 +255,17 @@ def test_killed_anywhere_the_job_resumes_to_the_same_model(parties, expected, pl
         assert digests(found) == digests(wanted)
     if place == "block":
         assert "resumed" in parties.tell("lender", "audit", "show")
+    if place == "block" and kind in KERNEL_TILES:
+        # Two tiles were kept, and the bank has sent the rest.
+        rest = 4 * sum(KERNEL_TILES[kind][2:])
+        assert rest <= sent(parties, "bank", "kernel") < 1.01 * rest
+
+
+def sent(parties, name, message):
+    """Bytes of a kind of message that left a party in its last run."""
+    lines = parties.tell(name, "audit", "show", "--json").splitlines()
+    facts = [msgspec.json.decode(line)["facts"] for line in lines]
+    return next(one["bytes"][f"{message} to lender"] for one in facts[::-1] if "bytes" in one)
 
 
 def coefficients(shard):

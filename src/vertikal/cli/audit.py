@@ -127,7 +127,7 @@ def account(as_json: bool, party: Path | None) -> None:
         if one["unbounded_bits"]:
             click.echo(
                 f"{where}: {one['unbounded_bits']:,} bits more about each row by jobs whose level "
-                "shows them all ('open', 'rounds')"
+                "shows them all ('open', 'rounds', 'kernel')"
             )
         if one["gradients"]:
             click.echo(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from vertikal.compute.place import Place
 from vertikal.data.encoding import Encoding
 from vertikal.data.tables import Table
-from vertikal.errors import InputError, PeerStopped, RingError
+from vertikal.errors import InputError, MeshError, PeerStopped, RingError
 from vertikal.mesh.collectives import SHAPES, broadcast
 from vertikal.mesh.interface import Mesh, Payload
 from vertikal.party.booking import BookedMesh
@@ -50,6 +50,9 @@ AGREEMENT = Disclosure(
     "public keys and the digest of the settings",
     "nothing about the data but the number of rows",
     masked=False,
+)
+RESUMED = Disclosure(
+    "resumed", "how many blocks of sums a label party kept", "nothing about the data", masked=False
 )
 
 
@@ -209,6 +212,24 @@ class Party:
         if self.checkpoints is not None:
             there.checkpoints = PartOfCheckpoints(self.checkpoints, part)
         return there
+
+    def blocks_saved_at(self, label_party: str, name: str) -> int:
+        """Tell everybody how many blocks of this name ``label_party`` saved in earlier runs.
+
+        All parties call it in step. Nothing is sent, and it is 0, where runs have no checkpoints.
+        """
+        if self.checkpoints is None:
+            return 0
+        group = (label_party, *(one for one in self.parties if one != label_party))
+        mine = None
+        if label_party == self.name:
+            mine = np.array([self.checkpoints.saved_blocks(name)], np.int64)
+        told = np.asarray(self.broadcast(mine, group, RESUMED))
+        if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
+            raise MeshError(
+                f"{self.name}: {label_party} sent {told!r}, expected a number of blocks"
+            )
+        return int(told[0])
 
     def secret(self, *purpose: str) -> bytes:
         """Derive 32 bytes that only this party knows, others for each purpose."""

@@ -95,7 +95,7 @@ def test_levels_that_show_all_are_booked_and_not_limited(home):
     assert balance.distances == 5 * 2000
     record = record_of(9, "open")
     (step,) = steps(home, record.proposal, record.digest)
-    assert "shows lender 2048 numbers of 8 bits about each row of people" in str(step)
+    assert "shows lender up to 2,048 numbers of 8 bits about each row of people" in str(step)
 
 
 def test_sealed_jobs_open_nothing_but_predictions(home):

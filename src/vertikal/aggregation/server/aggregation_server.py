@@ -1,7 +1,7 @@
 """An aggregation server: clients dial in, wait, and take part in rounds as these open.
 
-One thread and one event loop carry all connections; an idle one costs a socket and the 256 KiB that
-asyncio reads TLS into.
+One thread and one event loop carry all connections; an idle one costs a socket and the 32 KiB that
+TLS is read into.
 One round runs at a time, over one tile of the kernel. The server keeps the book of rounds and the
 kernel on disk, and nothing else: whatever moment it is killed at, it starts again between two
 rounds.
@@ -58,8 +58,15 @@ from vertikal.aggregation.server.round_book import RoundBook, RoundRecord
 from vertikal.aggregation.server.round_run import Deadlines, RoundRun, RoundSum
 from vertikal.aggregation.server.server_file import ServerFile, read_items
 from vertikal.aggregation.task import Tile
-from vertikal.aggregation.tls import server_context
-from vertikal.errors import IdentityError, InputError, SecrecyError, VertikalError, WireError
+from vertikal.aggregation.tls import READ_LIMIT, bound_read_buffers, server_context
+from vertikal.errors import (
+    DiskFull,
+    IdentityError,
+    InputError,
+    SecrecyError,
+    VertikalError,
+    WireError,
+)
 from vertikal.files import lock_file, private_folder, write_whole
 from vertikal.node.printable import printable
 from vertikal.node.rate_limit import RateLimit
@@ -125,6 +132,7 @@ class AggregationServer:
         self._tls = server_context(identity)
         self._authority = read_authority(folder / content.authority)
         self._items: tuple[str, ...] = ()
+        self._items_written = 0
         if content.task.items is not None:
             self._items = read_items(folder / content.task.items)
         store = private_folder(folder / content.store)
@@ -146,6 +154,7 @@ class AggregationServer:
 
     async def run(self, stop: asyncio.Event, began: Callable[[], object] = bool) -> None:
         """Serve until ``stop`` is set; ``began`` is called once clients can come."""
+        bound_read_buffers()
         _raise_file_limit(self.file.rounds.most_connections + STRANGERS)
         host, _, port = self.file.listen.rpartition(":")
         try:
@@ -154,6 +163,7 @@ class AggregationServer:
                 host.strip("[]"),
                 int(port),
                 ssl=self._tls,
+                limit=READ_LIMIT,
                 backlog=BACKLOG,
                 ssl_handshake_timeout=HANDSHAKE,
             )
@@ -227,6 +237,7 @@ class AggregationServer:
         async def request(said: Up) -> None:
             await self._request(connection, quota, said)
 
+        self._take_new_items()
         await connection.tell(packed(Welcome(self._kernel.task)))
         await connection.listen(request)
         self._forget(connection)
@@ -323,16 +334,24 @@ class AggregationServer:
                     await self._changed.wait()
 
     def _take_new_items(self) -> None:
-        """Read the items anew: those at the end that were not there are rows of the next round."""
-        if self.file.task.items is None:
+        """Read the items anew: those at the end that were not there are rows of the next round.
+
+        Nothing is read while a round is under way, or if the file is as it was.
+        """
+        if self.file.task.items is None or self._round is not None:
             return
+        path = self._folder / self.file.task.items
         try:
-            items = read_items(self._folder / self.file.task.items)
+            written = path.stat().st_mtime_ns
+            if written == self._items_written:
+                return
+            self._items_written = written
+            items = read_items(path)
             if items[: len(self._items)] != self._items:
                 raise InputError(
                     "items file: items may be added at its end only; the old ones are used"
                 )
-        except InputError as error:
+        except (InputError, OSError) as error:
             self._say(str(error))
             return
         self._items = items
@@ -358,6 +377,7 @@ class AggregationServer:
             deadlines=Deadlines(limits.deadline, limits.upload_deadline),
             uploads=limits.uploads,
             fewest=limits.fewest,
+            folder=self._store,
         )
         record = self._book.begin(run.progress.reference, tile, len(chosen))
         before = {name: (one.received, one.sent) for name, one in chosen.items()}
@@ -382,7 +402,9 @@ class AggregationServer:
             survivors = len(found.survivors)
             await asyncio.to_thread(self._kernel.improve, tile, found.total, survivors)
         except VertikalError as error:
-            ended = self._book.end(measured(), "abandoned", _short(error))
+            # Where the disk is full, the error names files of this server.
+            reason = "the server's disk is full" if isinstance(error, DiskFull) else _short(error)
+            ended = self._book.end(measured(), "abandoned", reason)
             self._say(f"round {ended.number} was abandoned: {ended.reason}")
             await self._tell_all(run.there, packed(Abandoned(ended.reference, ended.reason)))
             # Who stayed takes part in the next one, unless this server cannot bear it either.

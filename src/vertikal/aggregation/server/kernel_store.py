@@ -44,20 +44,23 @@ class KernelStore:
                     "sum", f"counts from 0 to {survivors}; some client sent no ratings", "others"
                 )
             old = self.tile(tile)
-            np.maximum(values[: old.shape[0], : old.shape[1]], old, out=old)
-            values[: old.shape[0], : old.shape[1]] = old
+            known = values[: old.shape[0], : old.shape[1]]
+            np.maximum(known, old, out=known)
         memory = io.BytesIO()
         np.save(memory, values, allow_pickle=False)
         write_whole(self._file(tile), memory.getvalue())
         self._means = None
 
     def tile(self, tile: Tile) -> Array:
-        """Read what is known of a tile, (rows, others) or fewer of them if these are new."""
+        """Find what is known of a tile, (rows, others) or fewer of them if these are new.
+
+        It lies in its file, from which entries are read as they are used.
+        """
         file = self._file(tile)
         if not file.exists():
             return np.zeros((0, 0), np.int64)
-        found = np.load(file, allow_pickle=False)
-        return np.array(found[: tile.bottom - tile.top, : tile.right - tile.left])
+        found: Array = np.load(file, mmap_mode="r", allow_pickle=False)
+        return found[: tile.bottom - tile.top, : tile.right - tile.left]
 
     def lengths(self) -> Array:
         """Inner products of rows with themselves: of ratings how many users rated each item."""

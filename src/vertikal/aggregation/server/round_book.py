@@ -1,9 +1,10 @@
 """The server's book of rounds: one file for each, whole or not at all, that a restart goes by.
 
 A round is ``begun``, then ``announced`` before any client hears who the survivors are, then
-``finished`` or ``abandoned``. Secrets and messages of a round are never written, so that after a
-crash nothing of it can go on: the book then ends it. A round that was announced counts among the
-opened ones for ever, finished or not, because its clients may have answered.
+``finished`` or ``abandoned``. Secrets and messages of a round are in memory or in files without
+names, so that after a crash nothing of it can go on: the book then ends it. A round that was
+announced counts among the opened ones for ever, finished or not, because its clients may have
+answered.
 """
 
 from __future__ import annotations

@@ -3,14 +3,21 @@
 Whoever misses a deadline, breaks off or sends something that cannot be used has dropped out. What
 one client does wrong costs that client its place, and nobody else; the threshold of the plan
 decides whether the others can finish.
+
+In memory are the sum, of one tile, and keys and names of the clients. What clients write to one
+another lies on disk, in files without names, as do vectors until they are whole; questions are made
+as they are sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +40,13 @@ from vertikal.aggregation.messages import (
     packed,
 )
 from vertikal.aggregation.server.connection import ClientConnection
+from vertikal.aggregation.server.letters_on_disk import LettersOnDisk
 from vertikal.aggregation.task import Task, Tile
-from vertikal.errors import SecrecyError, ThresholdMissed
+from vertikal.errors import SecrecyError, ThresholdMissed, VertikalError
+from vertikal.files import nameless_file
 from vertikal.secure.secagg import server
 from vertikal.secure.secagg.client import check_advertisement, check_openings
-from vertikal.secure.secagg.neighbours import plan_neighbours
+from vertikal.secure.secagg.neighbours import Neighbours, plan_neighbours
 from vertikal.secure.secagg.rounds import (
     ADVERTISE,
     CONFIRM,
@@ -48,19 +57,15 @@ from vertikal.secure.secagg.rounds import (
     UNMASK,
     Advertisement,
     CoinOpening,
-    Confirmations,
-    EncryptedShares,
-    Revealed,
     Terms,
 )
-from vertikal.secure.secagg.shamir import SHARE_BYTES
 
 Array = npt.NDArray[Any]
 
 PER_NEIGHBOUR = 256
 """Bytes that an answer has for each neighbour at most: a name, a share or two, and their frame."""
-TAG_BYTES = 16
-CODE_BYTES = 32
+SENDING = 64
+"""Questions that are made and sent at a time."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class RoundRun:
         deadlines: Deadlines,
         uploads: int,
         fewest: int,
+        folder: Path,
     ) -> None:
         self._aggregation = aggregation
         self._task = task
@@ -114,6 +120,9 @@ class RoundRun:
         self._deadlines = deadlines
         self._uploads = uploads
         self._fewest = fewest
+        self._folder = folder
+        self._files = ExitStack()
+        self._sending = asyncio.Semaphore(SENDING)
         self._state: server.ServerState | None = None
         self.progress = RoundProgress(_reference(), tile, len(self._there))
 
@@ -127,16 +136,23 @@ class RoundRun:
 
         It is called once in a round: from there on the sum may be known, whatever happens.
         """
-        openings = await self._begin()
-        state = self._current()
-        inboxes = await self._share(server.collect_openings(state, openings))
-        await self._mask(inboxes)
-        survivors = server.survivors(state)
-        announce(tuple(survivors.clients))
-        codes = await self._confirm(survivors.clients)
-        revealed = await self._unmask(codes)
-        total = await asyncio.to_thread(server.unmask, state, revealed)
-        return RoundSum(total, tuple(survivors.clients))
+        with self._files:
+            openings = await self._begin()
+            state = self._current()
+            server.draw_graph(state, openings)
+            await self._share(openings)
+            await self._mask()
+            survivors = server.survivors(state)
+            announce(tuple(survivors.clients))
+            await self._confirm(survivors.clients)
+            await self._unmask()
+            total = await asyncio.to_thread(server.open_total, state)
+            return RoundSum(total, tuple(survivors.clients))
+
+    def _make_letters(self, graph: Neighbours, size: int) -> LettersOnDisk:
+        letters = LettersOnDisk(graph, size, self._folder)
+        self._files.callback(letters.close)
+        return letters
 
     async def _begin(self) -> dict[str, CoinOpening]:
         """Collect keys and coins, anew without those who withhold theirs."""
@@ -150,18 +166,18 @@ class RoundRun:
             keys = {name: self._there[name].ticket.key for name in names}
             job, tile = job_of(self._aggregation, self.progress.reference), self.progress.tile
             terms = Terms(job, names, plan, keys, self._task.ring, tile.length)
-            state = self._state = server.ServerState(terms)
+            state = self._state = server.ServerState(terms, make_letters=self._make_letters)
             offer = packed(
                 RoundOffer(self.progress.reference, tile, list(names), plan.degree, plan.threshold)
             )
             said = await self._stage(
-                ADVERTISE, dict.fromkeys(names, offer), ClientKeys, SMALL, self._usable_keys()
+                ADVERTISE, names, _same(offer), ClientKeys, SMALL, self._usable_keys()
             )
             self._enough(len(said))
             fixed = server.collect_keys(state, said)
             coins = packed(Coins(fixed.commitments))
             openings = await self._stage(
-                OPEN_COINS, dict.fromkeys(said, coins), Coin, SMALL, self._usable_coin
+                OPEN_COINS, said, _same(coins), Coin, SMALL, self._usable_coin
             )
             withheld = server.withheld(state, openings)
             if not withheld:
@@ -193,32 +209,24 @@ class RoundRun:
             check_openings(SERVER, state.terms, state.coins_digest, mine, shown)
         return came.opening
 
-    async def _share(self, rosters: Mapping[str, Any]) -> dict[str, EncryptedShares]:
+    async def _share(self, names: Iterable[str]) -> None:
         state = self._current()
-        graph = state.graph
-        if graph is None:
-            raise SecrecyError("the coins that draw the neighbours are not known")
-        questions = {}
-        for name, roster in rosters.items():
+
+        def question(name: str) -> bytes:
+            roster = server.roster(state, name)
             near = {said.client for said in roster.advertisements} | roster.openings.keys()
             tickets = [self._there[peer].ticket for peer in sorted(near)]
-            questions[name] = packed(Neighbourhood(roster, tickets))
+            return packed(Neighbourhood(roster, tickets))
 
-        def usable(name: str, came: Shares) -> EncryptedShares:
-            encrypted = came.shares.encrypted
-            wanted = {peer for peer in graph.of(name) if peer in state.advertised}
-            sizes = {len(one) for one in encrypted.values()}
-            if encrypted.keys() != wanted or sizes - {2 * SHARE_BYTES + TAG_BYTES}:
-                raise SecrecyError(f"{name}: shares for others than its neighbours")
-            return came.shares
+        def usable(name: str, came: Shares) -> None:
+            server.take_shares(state, name, came.shares)
 
-        size = SMALL + PER_NEIGHBOUR * state.terms.plan.degree
-        shares = await self._stage(SHARE, questions, Shares, size, usable)
-        self._enough(len(shares))
-        return server.deliver_shares(state, shares)
+        await self._stage(SHARE, names, question, Shares, self._size(), usable)
+        self._enough(len(state.shared))
+        server.end_sharing(state)
 
-    async def _mask(self, inboxes: Mapping[str, EncryptedShares]) -> None:
-        """Take the masked vectors, a few at a time, so that no more of them are in memory."""
+    async def _mask(self) -> None:
+        """Take the masked vectors, a few at a time, so that no more of them are on the disk."""
         state = self._current()
         ring, length = state.terms.ring, state.terms.length
         self._enter(MASK)
@@ -227,57 +235,58 @@ class RoundRun:
         end = clock() + self._deadlines.uploads
 
         async def upload(name: str) -> None:
-            connection = self._there[name]
             async with slots:
                 left = min(end - clock(), self._deadlines.stage)
                 if left <= 0:
                     self._drop(name, "no time was left for its vector")
                     return
-                frame = packed(Inbox(inboxes[name]))
-                raw = await connection.ask(frame, None, length * ring.dtype.itemsize, left)
-                if raw is None:
-                    self._missed(name)
-                    return
-                values = np.frombuffer(raw, ring.dtype.newbyteorder("<"))
-                server.add_masked(state, name, values)
+                with nameless_file(self._folder) as file:
+                    size = length * ring.dtype.itemsize
+                    frame = partial(self._inbox, name)
+                    if await self._there[name].ask(frame, file, size, left, self._sending) is None:
+                        self._missed(name)
+                        return
+                    values = np.memmap(file, ring.dtype.newbyteorder("<"), "r")
+                    server.add_masked(state, name, values)
                 self.progress.answered += 1
 
-        await asyncio.gather(*(upload(name) for name in inboxes))
+        await _all_of(upload(name) for name in sorted(state.shared))
 
-    async def _confirm(self, survivors: list[str]) -> dict[str, Confirmations]:
+    def _inbox(self, name: str) -> bytes:
+        return packed(Inbox(server.inbox(self._current(), name)))
+
+    async def _confirm(self, survivors: list[str]) -> None:
         state = self._current()
 
-        def usable(name: str, came: Codes) -> Confirmations:
-            codes = came.said.codes
-            if any(len(code) != CODE_BYTES for code in codes.values()):
-                raise SecrecyError(f"{name}: codes of another length")
-            return came.said
+        def usable(name: str, came: Codes) -> None:
+            server.take_codes(state, name, came.said)
 
         told = packed(Announced(survivors))
-        size = SMALL + PER_NEIGHBOUR * state.terms.plan.degree
-        questions = {name: told for name in survivors if self._there[name].open}
-        said = await self._stage(CONFIRM, questions, Codes, size, usable)
-        return server.collect_confirmations(state, said)
+        names = [name for name in survivors if self._there[name].open]
+        await self._stage(CONFIRM, names, _same(told), Codes, self._size(), usable)
+        server.end_confirming(state)
 
-    async def _unmask(self, codes: Mapping[str, Confirmations]) -> dict[str, Revealed]:
+    async def _unmask(self) -> None:
         state = self._current()
 
-        def usable(name: str, came: UnmaskingAnswer) -> Revealed:
-            given = came.revealed
-            server.check_answers(state, {name: given})
-            shares = (*given.self_masks.values(), *given.pad_keys.values())
-            if any(len(share) != SHARE_BYTES for share in shares):
-                raise SecrecyError(f"{name}: shares of another length")
-            return given
+        def question(name: str) -> bytes:
+            return packed(Confirmed(server.codes_for(state, name)))
 
-        questions = {name: packed(Confirmed(said)) for name, said in codes.items()}
-        size = SMALL + PER_NEIGHBOUR * state.terms.plan.degree
-        return await self._stage(UNMASK, questions, UnmaskingAnswer, size, usable)
+        def usable(name: str, came: UnmaskingAnswer) -> None:
+            server.take_answer(state, name, came.revealed)
+
+        names = sorted(state.confirmed)
+        await self._stage(UNMASK, names, question, UnmaskingAnswer, self._size(), usable)
+
+    def _size(self) -> int:
+        """Bytes of an answer that has one part for each neighbour."""
+        return SMALL + PER_NEIGHBOUR * self._current().terms.plan.degree
 
     async def _stage(
         self,
         stage: str,
-        questions: Mapping[str, bytes],
+        names: Iterable[str],
+        question: Callable[[str], bytes],
         kind: type[Any],
         size: int,
         usable: Callable[[str, Any], Any],
@@ -286,8 +295,10 @@ class RoundRun:
         self._enter(stage)
         answers: dict[str, Any] = {}
 
-        async def one(name: str, question: bytes) -> None:
-            came = await self._there[name].ask(question, kind, size, self._deadlines.stage)
+        async def one(name: str) -> None:
+            came = await self._there[name].ask(
+                partial(question, name), kind, size, self._deadlines.stage, self._sending
+            )
             if came is None:
                 self._missed(name)
                 return
@@ -297,7 +308,7 @@ class RoundRun:
             except SecrecyError as error:
                 self._drop(name, str(error))
 
-        await asyncio.gather(*(one(name, question) for name, question in questions.items()))
+        await _all_of(one(name) for name in names)
         # In the order of names, not in that of arrival.
         return {name: answers[name] for name in sorted(answers)}
 
@@ -331,6 +342,21 @@ class RoundRun:
         if self._state is None:
             raise SecrecyError("no round is under way")
         return self._state
+
+
+async def _all_of(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all of them; if one fails, as where the disk is full, end the others first."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(part)
+    except* VertikalError as errors:
+        raise errors.exceptions[0] from None
+
+
+def _same(frame: bytes) -> Callable[[str], bytes]:
+    """The same question for everybody."""
+    return lambda _: frame
 
 
 def _reference() -> str:

@@ -12,7 +12,7 @@ from vertikal.algorithms.gram import machine
 from vertikal.algorithms.gram.machine import SecureKernelShard
 from vertikal.algorithms.gram.secgram import PRODUCTS, RING, SIZES, SUPPORT
 from vertikal.algorithms.gram.settings import SecureKernelSettings
-from vertikal.party.party import AGREEMENT, Party
+from vertikal.party.party import AGREEMENT, RESUMED, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.hidden.openings import OpenedBits
@@ -54,7 +54,7 @@ class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
 
     def messages(self, settings: SecureKernelSettings) -> list[Disclosure]:
         landmarks = [] if settings.landmarks is None else [SUPPORT]
-        return [AGREEMENT, *landmarks, SIZES, RING, PRODUCTS]
+        return [AGREEMENT, *landmarks, SIZES, RING, RESUMED, PRODUCTS]
 
     def routes(self, settings: SecureKernelSettings) -> list[Route]:
         everybody, leader = settings.parties, settings.label_parties
@@ -63,6 +63,7 @@ class SecureKernel(Algorithm[SecureKernelSettings, SecureKernelShard]):
             SUPPORT: (leader, everybody),
             SIZES: (everybody, leader),
             RING: (leader, everybody),
+            RESUMED: (leader, everybody),
             PRODUCTS: (everybody, leader),
         }
         return [Route(one, *ways[one]) for one in self.messages(settings)]

@@ -77,7 +77,7 @@ def train(party: Party, settings: SecureKernelSettings) -> SecureKernelShard:
         own = scaled_rows(party, settings.gram)
         chosen = tell_rows(party, party.table.rows, _landmarks(party, settings))
         kept = own.rows[chosen]
-        gram = products_with(party, kept, own.scaling, settings.gram)
+        gram = products_with(party, kept, own.scaling, settings.gram, chosen)
     rows = np.asarray(kept.toarray() if hasattr(kept, "toarray") else kept)
     shard = SecureKernelShard(party.name, settings, own.columns, own.scaling, rows)
     if gram is None or party.labels is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from vertikal.algorithms.gram.packing import RINGS
+from vertikal.algorithms.gram.tile_sums import TileSums
 from vertikal.data.scaling import Scale, Scaling, learn_scaling
 from vertikal.errors import InputError, MeshError, RingError
 from vertikal.parameters import Parameters
@@ -128,21 +130,24 @@ def gram_matrix(party: Party, settings: GramSettings) -> tuple[GramShard, Gram |
     point, columns = agree_on_ring(party, settings, largest, _whole(rows), rows.shape[1])
     count = rows.shape[0]
     values = np.empty((count, count)) if party.leads else None
+    parts = list(tiles(count))
+    sums = TileSums(party, Ring(point.bits), PRODUCTS, len(parts), _digits(point), resumes=True)
     with party.clock.stage("kernel", count):
-        for i, j in tiles(count):
-            own = _products(rows[i], rows[j])
-            upper = np.triu_indices(own.shape[0]) if i == j else None
-            part = own.ravel() if upper is None else own[upper]
-            total = _summed(party, part, point)
+        for i, j in parts:
+            shape = (i.stop - i.start, j.stop - j.start)
+            upper = np.triu_indices(shape[0]) if i == j else None
+            own = partial(_encoded_products, rows[i], rows[j], upper, point)
+            total = sums.sum(shape[0] * shape[1] if upper is None else len(upper[0]), own)
             if values is not None and total is not None:
+                summed = decode_products(total, point)
                 if upper is None:
-                    values[i, j] = total.reshape(own.shape)
+                    values[i, j] = summed.reshape(shape)
                     values[j, i] = values[i, j].T
                 else:
                     block = values[i, j]
-                    block[upper] = total
-                    block.T[upper] = total
-            party.clock.advance(i.stop - i.start if i == j else 0)
+                    block[upper] = summed
+                    block.T[upper] = summed
+            party.clock.advance(shape[0] if i == j else 0)
     if values is None:
         return shard, None
     lengths = values.diagonal().copy()
@@ -176,27 +181,41 @@ def tell_rows(party: Party, count: int, support: Array | None) -> Array:
 
 
 def products_with(
-    party: Party, kept: Block, scaling: Scaling, settings: GramSettings
+    party: Party,
+    kept: Block,
+    scaling: Scaling,
+    settings: GramSettings,
+    landmarks: Array | None = None,
 ) -> Gram | None:
-    """Compute inner products of the rows of ``party.table`` with these; None but at the leader."""
+    """Compute inner products of the rows of ``party.table`` with these; None but at the leader.
+
+    In training, ``landmarks`` (len(kept),) are their numbers in the table: what is finished of
+    these columns outlives the run.
+    """
     rows = _scaled(party, scaling, settings)
     # |⟨x, z⟩| ≤ max(‖x‖², ‖z‖²), and the squared lengths of new rows travel as well.
     largest = max(_largest_length(rows), _largest_length(kept))
     whole = _whole(rows) and _whole(kept)
     point, columns = agree_on_ring(party, settings, largest, whole, rows.shape[1])
-    values, left = np.empty((rows.shape[0], kept.shape[0])), np.empty(rows.shape[0])
-    with party.clock.stage("predict", rows.shape[0]):
-        right = _summed(party, _lengths(kept), point)
-        for start in range(0, rows.shape[0], TILE):
-            where = slice(start, min(start + TILE, rows.shape[0]))
-            block = rows[where]
-            own = np.column_stack((_lengths(block), _products(block, kept)))
-            total = _summed(party, own.ravel(), point)
+    count, width = rows.shape[0], kept.shape[0]
+    values, left = np.empty((count, width)), np.empty(count)
+    training = landmarks is not None
+    of = _digits(point) + (landmarks.tobytes() if landmarks is not None else b"")
+    runs = [slice(start, min(start + TILE, count)) for start in range(0, count, TILE)]
+    sums = TileSums(party, Ring(point.bits), PRODUCTS, 1 + len(runs), of, resumes=training)
+    with party.clock.stage("kernel" if training else "predict", count):
+        right = sums.sum(width, lambda: encode_products(_lengths(kept), point))
+        for where in runs:
+            height = where.stop - where.start
+            own = partial(_encoded_columns, rows[where], kept, point)
+            total = sums.sum(height * (1 + width), own)
             if total is not None:
-                left[where] = total.reshape(own.shape)[:, 0]
-                values[where] = total.reshape(own.shape)[:, 1:]
-            party.clock.advance(where.stop - where.start)
-    return None if right is None else Gram(values, left, right, point, columns)
+                summed = decode_products(total, point).reshape(height, 1 + width)
+                left[where], values[where] = summed[:, 0], summed[:, 1:]
+            party.clock.advance(height)
+    if right is None:
+        return None
+    return Gram(values, left, decode_products(right, point), point, columns)
 
 
 def agree_on_ring(
@@ -282,9 +301,23 @@ def check_bits(title: str, block: Block) -> None:
         raise InputError.of(f"columns of {title}", "0 or 1 for a boolean kernel", float(wrong))
 
 
-def _summed(party: Party, values: Array, point: FixedPoint) -> Array | None:
-    total = party.secure_sum(encode_products(values, point), party.leader, PRODUCTS)
-    return None if total is None else decode_products(total, point)
+def _encoded_products(
+    left: Block, right: Block, upper: tuple[Array, ...] | None, point: FixedPoint
+) -> Array:
+    """Encode the inner products of a tile, or those ``upper`` of a tile on the diagonal."""
+    products = _products(left, right)
+    return encode_products(products.ravel() if upper is None else products[upper], point)
+
+
+def _encoded_columns(rows: Block, kept: Block, point: FixedPoint) -> Array:
+    """Encode the squared lengths of rows and their inner products with ``kept``, row by row."""
+    own = np.column_stack((_lengths(rows), _products(rows, kept)))
+    return encode_products(own.ravel(), point)
+
+
+def _digits(point: FixedPoint) -> bytes:
+    """Write the fraction, without which kept ring elements mean nothing."""
+    return b"%d " % point.fraction
 
 
 def _scaled(party: Party, scaling: Scaling, settings: GramSettings) -> Block:

@@ -26,7 +26,7 @@ from vertikal.algorithms.kernel_machine.directions import draw_directions
 from vertikal.algorithms.kernel_machine.label_sums import PARTIAL, PRODUCTS
 from vertikal.algorithms.kernel_machine.labels.comparison import COMPARED, COUNTED
 from vertikal.algorithms.kernel_machine.labels.parts import KNOWN, SLOPES, TOTALS
-from vertikal.algorithms.kernel_machine.phases import REQUESTS, RESUMED, phases_of
+from vertikal.algorithms.kernel_machine.phases import REQUESTS, phases_of
 from vertikal.algorithms.kernel_machine.relevance import SKETCHES, column_relevance
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
 from vertikal.algorithms.kernel_machine.sealed import minimise, sealed_steps_of, training_block
@@ -58,7 +58,7 @@ from vertikal.errors import InputError
 from vertikal.kernels.bandwidth import PAIRS
 from vertikal.kernels.spectral import kernel_named
 from vertikal.losses.pointwise import LOSSES
-from vertikal.party.party import AGREEMENT, Party
+from vertikal.party.party import AGREEMENT, RESUMED, Party
 from vertikal.privacy.budget import BudgetFile
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring

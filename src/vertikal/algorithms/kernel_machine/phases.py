@@ -20,7 +20,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, 
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import OpenOperator
-from vertikal.errors import InputError, MeshError
+from vertikal.errors import InputError
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
@@ -37,10 +37,6 @@ BLOCK_BYTES = 4 << 20
 
 REQUESTS = Disclosure(
     "requests", "which rows the next pass needs", "nothing about the data", masked=False
-)
-
-RESUMED = Disclosure(
-    "resumed", "how many blocks of rows a label party kept", "nothing about the data", masked=False
 )
 
 
@@ -230,21 +226,7 @@ class PhasePass:
         party = self.party
         if party.checkpoints is None:
             return 0
-        kept = []
-        for label_party in party.label_parties:
-            group = (label_party, *(name for name in party.parties if name != label_party))
-            mine = (
-                np.array([party.checkpoints.saved_blocks("phases")], np.int64)
-                if label_party == party.name
-                else None
-            )
-            told = np.asarray(party.broadcast(mine, group, RESUMED))
-            if told.dtype != np.int64 or told.shape != (1,) or told[0] < 0:
-                raise MeshError(
-                    f"{party.name}: {label_party} sent {told!r}, expected a number of blocks"
-                )
-            kept.append(int(told[0]))
-        blocks = min(kept)
+        blocks = min(party.blocks_saved_at(name, "phases") for name in party.label_parties)
         if store is None:
             return blocks * self.height
         begin = min(blocks * self.height, store.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,20 @@ def join(
             click.echo(words, err=True)
 
     policy = _policy(fewest, difference)
+    unknown: list[str] = []
 
     def take_part(device: Device, left: float) -> tuple[str, int]:
         if ratings is not None:
-            chosen = numbers_of(read_ratings(ratings), device.items())
+            rated, items = read_ratings(ratings), device.items()
+            chosen = numbers_of(rated, items)
+            unknown[:] = sorted(set(rated) - set(items))
+            if rated and not len(chosen):
+                raise InputError(
+                    f"ratings file {ratings.name!r} must have items of the server's catalogue, one "
+                    f"a line, got none of them in {len(rated)} lines, the first {rated[0][:80]!r}"
+                )
+            if unknown:
+                progress(_not_there(unknown))
             found = device.take_part_with(chosen.tolist(), seconds=left, progress=progress)
         else:
             assert columns is not None
@@ -81,7 +92,7 @@ def join(
         lambda: Device.open(folder, policy), take_part, seconds=seconds, progress=progress
     )
     if as_json:
-        print_json({"client": name, "clients": count})
+        print_json({"client": name, "clients": count, "unknown": unknown})
     else:
         click.echo(f"{name} is in a sum over {count} clients")
 
@@ -110,11 +121,15 @@ def recommend(folder: Path, ratings: Path, count: int, as_json: bool) -> None:
         return
     print_table(("item", "score"), [(one.item, f"{one.score:.4f}") for one in found.items])
     if found.unknown:
-        click.echo(f"not in the catalogue yet: {', '.join(found.unknown)}", err=True)
+        click.echo(_not_there(found.unknown), err=True)
     click.echo(
         f"the server saw {found.requests} requests for {found.asked} rows, some of them decoys",
         err=True,
     )
+
+
+def _not_there(items: Sequence[str]) -> str:
+    return f"not in the catalogue yet: {', '.join(items)}"
 
 
 def _policy(fewest: int | None, difference: int | None) -> Any:

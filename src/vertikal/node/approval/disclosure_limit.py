@@ -41,8 +41,8 @@ class Step:
             return f"this job opens no number about a row of {one.table} to {one.receiver}"
         if not one.bounded:
             return (
-                f"this job shows {one.receiver} {one.values} numbers of {one.value_bits} bits "
-                f"about each row of {one.table}; level {one.level!r} has no limit"
+                f"this job shows {one.receiver} up to {one.values:,} numbers of {one.value_bits} "
+                f"bits about each row of {one.table}; level {one.level!r} has no limit"
             )
         return (
             f"this job would bring what {one.receiver} knows about a row of {one.table} from "

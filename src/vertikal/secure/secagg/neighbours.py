@@ -173,6 +173,29 @@ class Neighbours:
         half = self.plan.degree // 2
         return tuple(self._circle[(place + step) % n] for step in range(-half, half + 1) if step)
 
+    def place(self, client: str) -> int:
+        """The place of a client on the circle, from 0 on."""
+        return self._places[client]
+
+    def slot(self, client: str, other: str) -> int | None:
+        """Number ``other`` among the neighbours of ``client``, from 1 to k; None if it is none.
+
+        The client itself has slot 0. Neighbours after it on the circle come first.
+        """
+        n, degree = len(self._circle), self.plan.degree
+        if client not in self._places or other not in self._places:
+            return None
+        step = (self._places[other] - self._places[client]) % n
+        if self.plan.complete or step <= degree // 2:
+            return step
+        return step - n + degree + 1 if step >= n - degree // 2 else None
+
+    def at_slot(self, client: str, slot: int) -> str:
+        """The neighbour with this slot."""
+        n, degree = len(self._circle), self.plan.degree
+        step = slot if self.plan.complete or slot <= degree // 2 else slot - degree - 1
+        return self._circle[(self._places[client] + step) % n]
+
     def connected(self, remaining: Collection[str]) -> bool:
         """Check that pads join all who remain, so that only one sum opens."""
         places = sorted(self._places[name] for name in remaining)

@@ -2,14 +2,19 @@
 
 It passes on what clients encrypt for one another, adds up masked vectors as they come, and takes
 the masks off the sum with the shares of those who are still there. It keeps no single vector.
+
+A function that takes the messages of all clients at once is made of one for a single message and
+one for a single answer, and the state holds the letters of pairs through `Letters` only. So a
+server of many clients can take messages as they come, and hold next to nothing of them in memory.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +31,7 @@ from vertikal.secure.secagg.client import (
     self_stream,
 )
 from vertikal.secure.secagg.coins import digest_of_commitments, seed_of
+from vertikal.secure.secagg.letters import Letters, LettersInMemory
 from vertikal.secure.secagg.neighbours import Neighbours
 from vertikal.secure.secagg.rounds import (
     ADVERTISE,
@@ -49,6 +55,17 @@ from vertikal.secure.secagg.rounds import (
 
 Array = npt.NDArray[Any]
 
+TAG_BYTES = 16
+CODE_BYTES = 32
+LETTER_BYTES = {
+    SHARE: 2 * shamir.SHARE_BYTES + TAG_BYTES,
+    CONFIRM: CODE_BYTES,
+    UNMASK: shamir.SHARE_BYTES,
+}
+"""Bytes of a letter between neighbours, by stage."""
+STREAMS = 512
+"""Masks that are taken off the sum at a time; each has an open cipher."""
+
 
 @dataclass
 class ServerState:
@@ -58,11 +75,16 @@ class ServerState:
     advertised: dict[str, Advertisement] = field(default_factory=dict)
     coins_digest: bytes = b""  # of all commitments to coins
     committee: dict[str, bytes] = field(default_factory=dict)  # commitments of who shows its coin
+    openings: dict[str, CoinOpening] = field(default_factory=dict)  # coins of the committee
     graph: Neighbours | None = field(default=None, repr=False)  # once the coins are shown
-    shared: dict[str, EncryptedShares] = field(default_factory=dict, repr=False)
+    make_letters: Callable[[Neighbours, int], Letters] = LettersInMemory
+    letters: dict[str, Letters] = field(default_factory=dict, repr=False)  # by stage
+    shared: set[str] = field(default_factory=set)
     total: Array | None = field(default=None, repr=False)
     delivered: set[str] = field(default_factory=set)
     closed: bool = False
+    confirmed: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -96,38 +118,65 @@ def withheld(state: ServerState, openings: Mapping[str, CoinOpening]) -> list[st
 
 def collect_openings(state: ServerState, openings: Mapping[str, CoinOpening]) -> dict[str, Roster]:
     """Coins: check those of the committee, and tell each client these and its neighbours' keys."""
+    draw_graph(state, openings)
+    return {client: roster(state, client) for client in openings}
+
+
+def draw_graph(state: ServerState, openings: Mapping[str, CoinOpening]) -> None:
+    """Coins: check those of the committee, and draw the neighbours by them."""
     _enough(state, OPEN_COINS, len(openings))
     shown = {name: openings[name] for name in state.committee if name in openings}
     check_openings(SERVER, state.terms, state.coins_digest, state.committee, shown)
     coins = {name: opening.coin for name, opening in shown.items()}
-    graph = state.graph = state.terms.graph(seed_of(state.coins_digest, coins))
+    state.graph = state.terms.graph(seed_of(state.coins_digest, coins))
+    state.openings = shown
+
+
+def roster(state: ServerState, client: str) -> Roster:
+    """Coins: tell a client the committee's coins and its neighbours' keys."""
     said = state.advertised
-    return {
-        client: Roster([said[peer] for peer in graph.of(client) if peer in said], shown)
-        for client in openings
-    }
+    near = [said[peer] for peer in _graph(state).of(client) if peer in said]
+    return Roster(near, state.openings)
 
 
 def deliver_shares(
     state: ServerState, encrypted: Mapping[str, EncryptedShares]
 ) -> dict[str, EncryptedShares]:
     """Round 2: hand each client what its neighbours encrypted for it."""
-    graph = _graph(state)
     for client, shares in encrypted.items():
-        wanted = {p for p in graph.of(client) if p in state.advertised}
-        if client not in state.advertised or set(shares.encrypted) != wanted:
-            raise SecrecyError(
-                f"{SERVER}: {client} must encrypt one share for each of its {len(wanted)} "
-                f"neighbours, got {len(shares.encrypted)}"
-            )
-    _enough(state, SHARE, len(encrypted))
-    state.shared.update(encrypted)
-    return {
-        client: EncryptedShares(
-            {p: encrypted[p].encrypted[client] for p in graph.of(client) if p in encrypted}
+        check_shares(state, client, shares)
+    for client, shares in encrypted.items():
+        take_shares(state, client, shares)
+    end_sharing(state)
+    return {client: inbox(state, client) for client in encrypted}
+
+
+def check_shares(state: ServerState, client: str, shares: EncryptedShares) -> None:
+    """Round 2: refuse anything but one share for each neighbour."""
+    wanted = {p for p in _graph(state).of(client) if p in state.advertised}
+    if client not in state.advertised or set(shares.encrypted) != wanted:
+        raise SecrecyError(
+            f"{SERVER}: {client} must encrypt one share for each of its {len(wanted)} "
+            f"neighbours, got {len(shares.encrypted)}"
         )
-        for client in encrypted
-    }
+
+
+def take_shares(state: ServerState, client: str, shares: EncryptedShares) -> None:
+    """Round 2: keep what a client encrypted for its neighbours."""
+    check_shares(state, client, shares)
+    _letters(state, SHARE).put(client, shares.encrypted)
+    state.shared.add(client)
+
+
+def end_sharing(state: ServerState) -> None:
+    """Round 2: no more shares come; refuse to go on with too few clients."""
+    _graph(state)
+    _enough(state, SHARE, len(state.shared))
+
+
+def inbox(state: ServerState, client: str) -> EncryptedShares:
+    """Round 2: hand a client what its neighbours encrypted for it."""
+    return EncryptedShares(_letters(state, SHARE).to(client))
 
 
 def add_masked(state: ServerState, client: str, masked: Array) -> None:
@@ -160,49 +209,84 @@ def collect_confirmations(
     state: ServerState, said: Mapping[str, Confirmations]
 ) -> dict[str, Confirmations]:
     """Round 4: pass on to each client its neighbours' codes."""
-    _enough(state, CONFIRM, len(said))
-    graph = _graph(state)
-    return {
-        client: Confirmations(
-            {p: said[p].codes[client] for p in graph.of(client) if client in _codes(said, p)}
-        )
-        for client in said
-    }
+    for client, codes in said.items():
+        take_codes(state, client, codes)
+    end_confirming(state)
+    return {client: codes_for(state, client) for client in said}
 
 
-def _codes(said: Mapping[str, Confirmations], client: str) -> Mapping[str, bytes]:
-    return said[client].codes if client in said else {}
+def take_codes(state: ServerState, client: str, said: Confirmations) -> None:
+    """Round 4: keep a client's codes for its neighbours."""
+    _letters(state, CONFIRM).put(client, said.codes)
+    state.confirmed.add(client)
+
+
+def end_confirming(state: ServerState) -> None:
+    """Round 4: no more codes come; refuse to go on with too few clients."""
+    _enough(state, CONFIRM, len(state.confirmed))
+
+
+def codes_for(state: ServerState, client: str) -> Confirmations:
+    """Round 4: pass on to a client its neighbours' codes."""
+    return Confirmations(_letters(state, CONFIRM).to(client))
 
 
 def unmask(state: ServerState, revealed: Mapping[str, Revealed]) -> Array:
     """Round 4: take off the survivors' self-masks, and the pads of those who left after sharing."""
-    _enough(state, UNMASK, len(revealed))
-    check_answers(state, revealed)
-    terms, graph = state.terms, _graph(state)
-    masks = {name: answer.self_masks for name, answer in revealed.items()}
-    pads = {name: answer.pad_keys for name, answer in revealed.items()}
-    streams: list[tuple[bytes, int]] = []
+    state.letters.pop(UNMASK, None)
+    state.answered.clear()
+    for client, answer in revealed.items():
+        take_answer(state, client, answer)
+    return open_total(state)
+
+
+def take_answer(state: ServerState, client: str, answer: Revealed) -> None:
+    """Round 4: keep the shares that a client gives, each for the client whose secret it is of."""
+    check_answers(state, {client: answer})
+    _letters(state, UNMASK).put(client, {**answer.self_masks, **answer.pad_keys})
+    state.answered.add(client)
+
+
+def open_total(state: ServerState) -> Array:
+    """Round 4: open the sum with the shares that came.
+
+    All secrets are opened before the first mask is taken off.
+    """
+    _enough(state, UNMASK, len(state.answered))
+    self_secrets, pad_secrets = {}, {}
     for client in sorted(state.delivered):
-        shares = _shares_of(state, client, masks)
         fixed = state.advertised[client].commitment
-        secret = _open(state, client, "self-mask", shares, commitment, fixed)
-        key, sign = self_stream(secret)
-        streams.append((key, -sign))
-    for client in sorted(set(state.shared) - state.delivered):
-        neighbours = [p for p in graph.of(client) if p in state.delivered]
-        shares = _shares_of(state, client, pads)
+        self_secrets[client] = _open(state, client, "self-mask", commitment, fixed)
+    for client in sorted(state.shared - state.delivered):
         fixed = state.advertised[client].pad_key
-        secret = _open(state, client, "pads' key", shares, lambda s: pad_key(s).public, fixed)
-        key_pair = pad_key(secret)
-        # Its neighbours' pads with the missing client are left over: add its side of them.
-        for peer in neighbours:
-            streams.append(pad_stream(key_pair, client, state.advertised[peer].pad_key, peer))
+        pad_secrets[client] = _open(state, client, "pads' key", _public_pad_key, fixed)
     total = state.total
-    if total is None or len(total) != terms.length:
+    if total is None or len(total) != state.terms.length:
         raise SecrecyError(f"{SERVER}: no masked vector has come")
-    add_streams(total, streams)
+    streams = _masks_left(state, self_secrets, pad_secrets)
+    while batch := list(islice(streams, STREAMS)):
+        add_streams(total, batch)
     state.total = None
     return total
+
+
+def _masks_left(
+    state: ServerState, self_secrets: Mapping[str, bytes], pad_secrets: Mapping[str, bytes]
+) -> Iterator[tuple[bytes, int]]:
+    """Yield key and sign of each stream that is to be added to the sum of masked vectors."""
+    for secret in self_secrets.values():
+        key, sign = self_stream(secret)
+        yield key, -sign
+    for client, secret in pad_secrets.items():
+        key_pair = pad_key(secret)
+        # Its neighbours' pads with the missing client are left over: add its side of them.
+        for peer in _graph(state).of(client):
+            if peer in state.delivered:
+                yield pad_stream(key_pair, client, state.advertised[peer].pad_key, peer)
+
+
+def _public_pad_key(secret: bytes) -> bytes:
+    return pad_key(secret).public
 
 
 def check_answers(state: ServerState, revealed: Mapping[str, Revealed]) -> None:
@@ -216,26 +300,14 @@ def check_answers(state: ServerState, revealed: Mapping[str, Revealed]) -> None:
             )
 
 
-def _shares_of(
-    state: ServerState, client: str, given: Mapping[str, Mapping[str, bytes]]
-) -> dict[str, bytes]:
-    """Collect the shares of this client's secret from its holders; nobody else can know one."""
-    holders = (client, *_graph(state).of(client))
-    return {p: given[p][client] for p in holders if client in given.get(p, {})}
-
-
 def _open(
-    state: ServerState,
-    client: str,
-    what: str,
-    shares: Mapping[str, bytes],
-    public: Callable[[bytes], bytes],
-    fixed: bytes,
+    state: ServerState, client: str, what: str, public: Callable[[bytes], bytes], fixed: bytes
 ) -> bytes:
-    """Join the shares to the secret whose ``public`` form is ``fixed``.
+    """Join the shares of a client's secret, whose ``public`` form is ``fixed``.
 
     One of the holders may have given a wrong share, where there is one more than needed.
     """
+    shares = _letters(state, UNMASK).to(client)
     if len(shares) < state.terms.threshold:
         raise ThresholdMissed(
             f"{SERVER}: {UNMASK}: {len(shares)} shares of the {what} of {client} came, at least "
@@ -255,6 +327,13 @@ def _open(
         f"{SERVER}: {UNMASK}: the shares of the {what} of {client} do not fit; some of "
         f"{sorted(shares)} gave wrong ones, and nothing is opened"
     )
+
+
+def _letters(state: ServerState, stage: str) -> Letters:
+    """Return the letters of a stage between the neighbours of this aggregation."""
+    if stage not in state.letters:
+        state.letters[stage] = state.make_letters(_graph(state), LETTER_BYTES[stage])
+    return state.letters[stage]
 
 
 def _graph(state: ServerState) -> Neighbours:
