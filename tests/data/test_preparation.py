@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from vertikal.data import sources
-from vertikal.data.column_survey import MOST_CATEGORIES
+from vertikal.data.column_survey import FEW_TEXTS, MOST_CATEGORIES, MOST_TEXTS
 from vertikal.data.preparation import Preparation, learn_preparation
 from vertikal.data.sources import open_source
 from vertikal.errors import InputError
@@ -156,7 +156,7 @@ USELESS = {
     "constant": (np.full(N, 3.5), "it is the same number in each row"),
     "word": (["x"] * N, "it is the same text in each row"),
     "nothing": ([None] * N, "no cell is there"),
-    "name": ([f"person {number}" for number in range(N)], "more than 64 different texts"),
+    "name": ([f"person {number}" for number in range(N)], "most of them in fewer than 10 rows"),
     "number": (_DRAW.permutation(N) + 1000, "it numbers the rows, as an id does"),
 }
 
@@ -223,7 +223,34 @@ def test_few_texts_of_which_no_two_are_equal():
     frame = FRAME.head(30).assign(name=[f"person {number}" for number in range(30)])
     with pytest.raises(InputError, match="no two texts are equal, as with an id"):
         learn_preparation(source_of(frame), list(frame))
-    assert MOST_CATEGORIES > 30
+    assert FEW_TEXTS > 30
+
+
+def test_many_categories_are_kept_if_most_rows_have_a_frequent_one():
+    """Towns of ten rows each are categories, towns of nine rows are as good as ids."""
+    for rows, kept in ((10, True), (9, False)):
+        towns = np.repeat([f"town {number:03}" for number in range(100)], rows)
+        frame = pd.DataFrame({"town": towns, "size": _DRAW.normal(size=len(towns))})
+        titles = learn_preparation(source_of(frame), list(frame), unusable="drop")[0].titles
+        assert titles[-1] == "size"
+        assert len(titles) == (101 if kept else 1)
+
+
+def test_the_most_frequent_categories_have_columns():
+    names = [f"town {number:03}" for number in range(MOST_CATEGORIES + 2)]
+    counts = [10] * 2 + [11] * MOST_CATEGORIES
+    frame = pd.DataFrame({"town": np.repeat(names, counts)})
+    preparation, prepared = learn_preparation(source_of(frame), ["town"])
+    assert preparation.titles == (*(f"town = {name}" for name in names[2:]), "town is rare")
+    rare = prepared.table.block(slice(None))[:, -1]
+    np.testing.assert_array_equal(rare, frame["town"].isin(names[:2]))
+
+
+def test_texts_beyond_all_counting():
+    words = [f"word {number}" for number in range(MOST_TEXTS + 1)]
+    frame = pd.DataFrame({"text": [*words, *["common"] * 3 * MOST_TEXTS]})
+    with pytest.raises(InputError, match="more than 10,000 different texts"):
+        learn_preparation(source_of(frame), ["text"])
 
 
 def test_numbers_that_only_look_like_ids_are_kept():

@@ -130,6 +130,20 @@ def test_max_iterations_ends_it_and_says_so():
     assert not solution.converged
 
 
+def test_it_ends_where_enough_says_so():
+    phases, _, problem = make_problem("logistic", penalty=1e-5)
+    seen = []
+
+    def enough(f):
+        seen.append(f.copy())
+        return len(seen) == 2
+
+    solution = solve(open_operator(phases), problem, tolerance=1e-12, enough=enough)
+    assert solution.iterations == 2
+    assert not solution.converged
+    np.testing.assert_array_equal(seen[-1], solution.predictions)
+
+
 def test_report_sees_each_iteration():
     phases, _, problem = make_problem("logistic")
     seen: list[float] = []

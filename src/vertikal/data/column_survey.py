@@ -18,8 +18,12 @@ from vertikal.errors import InputError
 
 Array = npt.NDArray[Any]
 
-MOST_CATEGORIES = 64
-"""Of one column; with more it is no column of categories."""
+MOST_CATEGORIES = 512
+"""Categories of one column that get a column each, the most frequent ones; others count as rare."""
+MOST_TEXTS = 10_000
+"""Different texts of one column of categories, all of which are kept with the model."""
+FEW_TEXTS = 64
+"""Different texts up to which they need not repeat in many rows to be categories."""
 RARE_ROWS = 10
 """Rows below which a category is rare, if they are fewer than `RARE_SHARE` of all rows too."""
 RARE_SHARE = 0.01
@@ -52,10 +56,12 @@ class ColumnSurvey:
         A lone rare category has a column to itself in either case, and counts as frequent.
         """
         least = min(RARE_ROWS, RARE_SHARE * (self._present + self.missing))
-        rare = tuple(sorted(word for word, count in self.words.items() if count < least))
+        by_rows = sorted(self.words, key=lambda word: (-self.words[word], word))
+        frequent = [word for word in by_rows if self.words[word] >= least][:MOST_CATEGORIES]
+        rare = by_rows[len(frequent) :]
         if len(rare) < 2:
-            rare = ()
-        return tuple(sorted(set(self.words) - set(rare))), rare
+            frequent, rare = by_rows, []
+        return tuple(sorted(frequent)), tuple(sorted(rare))
 
     def update(self, party: str, cells: Any) -> None:
         """Take in the next cells of the column."""
@@ -91,8 +97,14 @@ class ColumnSurvey:
             return ""
         if len(self.words) > 1 and all(re.match(COMMA_NUMBER, word) for word in self.words):
             return 'it has numbers with a decimal comma: set decimal = "," for its table'
-        if len(self.words) > MOST_CATEGORIES:
-            return f"it has more than {MOST_CATEGORIES} different texts, as an id or free text has"
+        if len(self.words) > MOST_TEXTS:
+            return f"it has more than {MOST_TEXTS:,} different texts, as an id or free text has"
+        repeated = sum(count for count in self.words.values() if count >= RARE_ROWS)
+        if len(self.words) > FEW_TEXTS and 2 * repeated < self._present:
+            return (
+                f"it has {len(self.words):,} different texts, most of them in fewer than "
+                f"{RARE_ROWS} rows, as an id or free text has"
+            )
         if self._present >= _FEWEST_IDS and len(self.words) == self._present:
             return "no two texts are equal, as with an id"
         return ""
@@ -105,7 +117,7 @@ class ColumnSurvey:
             self.missing += words.null_count
         else:
             self._count_numbers(party, found)
-        if len(self.words) <= MOST_CATEGORIES:
+        if len(self.words) <= MOST_TEXTS:
             for one in words.drop_null().value_counts().to_pylist():
                 self.words[one["values"]] += one["counts"]
 

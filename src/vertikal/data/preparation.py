@@ -4,15 +4,16 @@ Everything here is local to one party: nothing of it is told to others. The rule
 
 - A column is of **numbers** if every cell that is there is one, in whatever form the source keeps
   it; else it is of **categories**, and each category of the training rows becomes a column of 0
-  and 1. Rare ones, with fewer rows than 10 and than 1 % of all, share one column. A category that
-  training did not have becomes all zeros, and is counted.
+  and 1. Rare ones, with fewer rows than 10 and than 1 % of all, share one column, and so do all
+  beyond the `MOST_CATEGORIES` most frequent. A category that training did not have becomes all
+  zeros, and is counted.
 - **Missing** cells, by a policy: ``refuse`` (an error with counts), ``mean`` (numbers take the mean
   of the training rows, categories become all zeros), or ``indicator`` (as ``mean``, and one more
   column says where a cell was missing, if any was in training).
 - **Constant** columns, and those without a cell, tell nothing: dropped with a remark. **Id-like**
   columns are of no use either, and more likely a mistake: refused, or dropped with a remark. They
-  are texts of which no two are equal (or more than `MOST_CATEGORIES`), and whole numbers in a
-  narrow range of which no two are equal, as customer numbers are.
+  are texts of which no two are equal, or more than `FEW_TEXTS` of which most are in fewer than 10
+  rows, and whole numbers in a narrow range of which no two are equal, as customer numbers are.
 - **Scaling** is optional here, since programs scale too.
 
 A `Preparation` is plain data: it is stored as JSON beside the shard.

@@ -116,7 +116,7 @@ class KernelClassifier(FederatedClassifier, TunedKernelEstimator):
         label party sees predictions of training rows, as often as all passes together may).
     n_components : int or "auto"
         Random directions, half of either kernel, of each of which cosine and sine are used. "auto"
-        is 1,024, or 2,048 if rows held out get better by them; with "values" it is 1,024.
+        is 1,024, or 2,048 if rows held out get better by them; with "values" it is 2,048.
     budget : int or str, such as "1GB"
         Bytes that "auto" lets any one party send.
     missing : "indicator", "mean" or "refuse"

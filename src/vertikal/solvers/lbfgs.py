@@ -98,6 +98,7 @@ def solve(
     report: Callable[[Solution], None] = lambda _: None,
     preconditioner: Preconditioner | None = None,
     start: Solution | None = None,
+    enough: Callable[[Array], bool] = lambda _: False,
 ) -> Solution:
     """Minimise ``objective`` until the preconditioned gradient has shrunk by ``tolerance``.
 
@@ -105,7 +106,8 @@ def solve(
     the same at all label parties. ``report`` is called after each iteration. A ``preconditioner``
     of a similar problem spares making one, and ``start``, the solution of one with the same
     constants, most iterations. Where Φ offers no Gram matrix, the curvature that was seen on the
-    way there takes the place of a preconditioner.
+    way there takes the place of a preconditioner. ``enough`` is asked after each step, and ends the
+    solver by what it sees of f (rows, outputs).
     """
     sums = sums or Alone()
     operator, objective = operator.beside(objective)
@@ -147,7 +149,7 @@ def solve(
         report(solution)
         open_ = size > tolerance**2 * np.maximum(solution.first_gradient, 1e-300)
         solution.converged = not open_.any()
-        if solution.converged or iteration == max_iterations:
+        if solution.converged or iteration == max_iterations or (iteration and enough(f)):
             break
         d = np.where(open_, history.direction(), 0.0)
         pairs = ((a, a), (a, d), (d, d), (g, d))

@@ -83,6 +83,39 @@ def test_smaller_penalties_are_tried_where_the_last_is_the_best():
     assert chosen.penalty == min(one.penalty for one in chosen.tried) == pytest.approx(1e-1)
 
 
+def test_a_sparing_path_ends_at_the_first_penalty_that_is_worse():
+    """The best is 0.1 (see above); the others go on to two that are worse."""
+    penalties = (10.0, 1.0, 0.1, 0.01, 0.001, 1e-4)
+    whole = choose_penalty(fitting(), penalties, HELD[:1])
+    spared = choose_penalty(fitting(sparing=True), penalties, HELD[:1])
+    assert [one.penalty for one in whole.tried] == [10.0, 1.0, 0.1, 0.01, 0.001]
+    assert [one.penalty for one in spared.tried] == [10.0, 1.0, 0.1, 0.01]
+    assert spared.penalty == whole.penalty
+
+
+def test_a_sparing_path_tries_no_penalty_above_the_first():
+    chosen = choose_penalty(fitting(sparing=True), (1e-4, 1e-5), HELD[:1])
+    assert [one.penalty for one in chosen.tried] == [1e-4, 1e-5]
+
+
+def test_a_sparing_fit_is_given_up_once_rows_held_out_are_worse_for_two_steps():
+    """Without a Gram matrix a fit takes many steps, each of which would open values."""
+
+    class Hidden(Dense):
+        def gram(self, rows, weights, columns=slice(None)):
+            return None
+
+    opened = {}
+    for sparing in (False, True):
+        operator = Hidden(PHI)
+        chosen = choose_penalty(fitting(operator, sparing=sparing), (0.1, 1e-6), HELD[:1])
+        assert chosen.penalty == 0.1
+        opened[sparing] = operator.forwards
+    operator = Hidden(PHI)
+    choose_penalty(fitting(operator), (0.1,), HELD[:1])
+    assert opened[True] == operator.forwards + 2 < opened[False]
+
+
 def test_iterations_are_bounded_over_all_fits():
     operator = Dense(PHI)
     choose_penalty(

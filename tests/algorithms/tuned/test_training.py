@@ -145,7 +145,7 @@ def test_hidden_features_give_nearly_the_model_of_the_open_level():
             assert "phases" not in names
             assert "sketches" in names
             tried = {(one.gaussian, one.laplace) for one in shards["bank"].trials}
-            assert tried == {(1.1, 1.1), (0.7, 0.7)}
+            assert tried == {(0.7, 0.7), (0.4, 0.4)}
             assert (
                 RELEVANT["post"]
                 == max(shards["post"].column_relevance().items(), key=lambda item: item[1])[0]
@@ -272,18 +272,39 @@ def test_a_run_that_was_broken_off_ends_in_the_same_model(disclosure):
         assert {name: len(rows) for name, rows in broken["shop"].lists.items()} == opened
 
 
-@pytest.mark.parametrize(("better", "taken"), [(0.0, 1.1), (np.inf, 0.7)])
-def test_hidden_features_have_the_bandwidth_that_rows_held_out_choose(monkeypatch, better, taken):
-    """Here any loss, or none, is better than the one so far."""
+@pytest.mark.parametrize(
+    ("signal", "better", "no_worse", "tried", "taken"),
+    [
+        (1.0, 0.0, np.inf, 1.1, 0.7),
+        (1.0, np.inf, 0.0, 1.1, 1.1),
+        (-np.inf, np.inf, 0.0, 0.4, 0.7),
+        (-np.inf, 0.0, np.inf, 0.4, 0.4),
+    ],
+)
+def test_hidden_features_have_the_bandwidth_that_rows_held_out_choose(
+    monkeypatch, signal, better, no_worse, tried, taken
+):
+    """Here rounds explain any share of the labels, or none; any loss is small enough, or none."""
+    monkeypatch.setattr(search, "SIGNAL", signal)
     monkeypatch.setattr(search, "BETTER", better)
+    monkeypatch.setattr(search, "NO_WORSE", no_worse)
     tables = columns_of(1100)
     settings = settings_of(n_components=64, disclosure="values")
     shards, _ = trained(tables, classes_of(tables), settings)
     trials = shards["bank"].trials
-    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [0.7]
+    assert {one.gaussian for one in trials if one.stage == "relevance"} == {0.7}
+    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [tried]
     assert {(one.gaussian, one.laplace) for one in trials if one.stage == "model"} == {
         (taken, taken)
     }
+
+
+def test_wide_kernels_are_tried_where_hidden_columns_explain_little():
+    tables = columns_of(1100)
+    y = np.where(np.random.default_rng(5).random(1100) < 0.3, 1.0, -1.0)
+    shards, _ = trained(tables, y, settings_of(n_components=64, disclosure="values"))
+    trials = shards["bank"].trials
+    assert [one.gaussian for one in trials if one.stage == "bandwidth"] == [1.1]
 
 
 def test_the_declared_maxima_hold():
@@ -350,6 +371,14 @@ def test_a_bad_choice_is_refused(monkeypatch):
     monkeypatch.setattr(search, "bandwidths_of", lambda multiples: (1e9, 1.0))
     with pytest.raises(Exception, match="announced the choice"):
         trained(TABLES, Y, settings_of(n_components=8))
+
+
+def test_a_bad_trial_is_refused(monkeypatch):
+    bad = search.Choice(7, (1.0, 1.0))
+    monkeypatch.setattr(search, "trial_beside", lambda settings, seen, labels: bad)
+    tables = columns_of(1100)
+    with pytest.raises(Exception, match=r"announced the trial .* a round up to 2"):
+        trained(tables, classes_of(tables), settings_of(n_components=16, disclosure="values"))
 
 
 def test_shards_can_be_written(plain):

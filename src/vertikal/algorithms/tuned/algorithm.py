@@ -20,7 +20,7 @@ from vertikal.algorithms.kernel_machine.algorithm import FDSKL, LINEAR_DIRECTION
 from vertikal.algorithms.kernel_machine.relevance import SIGNS, SKETCHES
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.tuned import training
-from vertikal.algorithms.tuned.search import CHOICE
+from vertikal.algorithms.tuned.search import CHOICE, TRIAL
 from vertikal.algorithms.tuned.settings import SMALL, KernelSettings
 from vertikal.algorithms.tuned.shard import TunedShard
 from vertikal.algorithms.tuned.training import GROWTH
@@ -74,6 +74,8 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         for block in _blocks(settings):
             found += [one for one in FDSKL.messages(block) if one not in found]
         found += [SKETCHES, CHOICE]
+        if settings.hides:
+            found.append(TRIAL)
         if len(settings.label_parties) > 1:
             found.append(SIGNS)
         if settings.n_components == "auto" and not settings.hides:
@@ -84,6 +86,7 @@ class TunedKernel(Algorithm[KernelSettings, TunedShard]):
         everybody, leader = settings.parties, settings.label_parties[:1]
         ways = ways_of(_blocks(settings)[-1]) | {
             CHOICE.name: (leader, everybody),
+            TRIAL.name: (leader, everybody),
             GROWTH.name: (leader, everybody),
             SIGNS.name: (leader, settings.label_parties),
         }

@@ -8,7 +8,7 @@ penalties near its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,9 @@ Array = npt.NDArray[Any]
 
 PATIENCE = 2
 """Penalties in a row that are no better than the best, after which no smaller ones are tried."""
+WORSE_STEPS = 2
+"""Steps in a row with which rows held out get worse, after which a sparing fit is given up: one may
+be noise."""
 FURTHER = 3
 """Penalties beyond those given that are tried at most."""
 MOST_SAMPLED = 1024
@@ -70,6 +73,9 @@ class Fitting:
     """Iterations of all fits together."""
     most_each: int = 200
     """Iterations of one fit."""
+    sparing: bool = False
+    """True if each iteration opens values: the path then ends at the first penalty that is worse,
+    whose fit is given up as soon as that shows, and none is tried above the first."""
 
     def objective(self, penalty: float, held: Array | None = None) -> RowObjective:
         """Return the problem at this penalty, without the rows held out."""
@@ -129,11 +135,30 @@ class Factor:
         return self._made
 
 
+def never(predictions: Array) -> bool:
+    """Let a fit go on to its tolerance."""
+    return False
+
+
+class Worsening:
+    """Test of a fit on its way: have rows held out been worse than ``loss`` for a while?"""
+
+    def __init__(self, fitting: Fitting, held: Array, loss: float) -> None:
+        self._fitting, self._held, self._loss = fitting, held, loss
+        self._steps = 0
+
+    def __call__(self, predictions: Array) -> bool:
+        worse = self._fitting.held_out_loss(predictions, self._held) > self._loss
+        self._steps = self._steps + 1 if worse else 0
+        return self._steps >= WORSE_STEPS
+
+
 def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[Array]) -> Chosen:
     """Fit along decreasing penalties, each part of ``held`` out once; return the best.
 
-    The path ends where the loss has risen for a while. Where the largest or the smallest penalty is
-    the best, some beyond it are tried too, while there are iterations left.
+    The path ends where the loss has risen for a while, of a sparing fit at once. Where the largest
+    or the smallest penalty is the best, some beyond it are tried too, while there are iterations
+    left.
     """
     factors = [Factor(fitting, out) for out in held]
     starts: list[Solution | None] = [None for _ in held]
@@ -146,7 +171,8 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
         losses = []
         for number, out in enumerate(held):
             within = replace(fitting, most_each=max(1, min(left, fitting.most_each)))
-            start = fit(within, penalty, out, factors[number], starts[number])
+            worse = Worsening(fitting, out, best[0].loss) if fitting.sparing and best else never
+            start = fit(within, penalty, out, factors[number], starts[number], worse)
             left -= start.iterations
             starts[number] = start
             losses.append(fitting.held_out_loss(start.predictions, out))
@@ -157,7 +183,7 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
 
     for penalty in penalties:
         since = len(tried) - tried.index(best[0]) - 1 if best else 0
-        if since >= PATIENCE or (left < 1 and tried):
+        if since >= (1 if fitting.sparing else PATIENCE) or (left < 1 and tried):
             break
         attempt(penalty)
     assert best is not None
@@ -165,6 +191,8 @@ def choose_penalty(fitting: Fitting, penalties: Sequence[float], held: Sequence[
     for _ in range(FURTHER):
         largest, smallest = (end(one.penalty for one in tried) for end in (max, min))
         if left < 1 or ratio <= 1 or smallest < best[0].penalty < largest:
+            break
+        if fitting.sparing and best[0].penalty == largest:
             break
         attempt(best[0].penalty * (ratio if best[0].penalty == largest else 1 / ratio))
     return Chosen(best[0].penalty, best[0].loss, best[1], tuple(tried), factors[-1])
@@ -176,8 +204,9 @@ def fit(
     held: Array | None,
     factor: Factor,
     start: Solution | None = None,
+    enough: Callable[[Array], bool] = never,
 ) -> Solution:
-    """Fit at one penalty, begun at the solution of another."""
+    """Fit at one penalty, begun at the solution of another, and ended early by ``enough``."""
     return solve(
         fitting.operator,
         fitting.objective(penalty, held),
@@ -186,4 +215,5 @@ def fit(
         max_iterations=fitting.most_each,
         preconditioner=factor.near(penalty),
         start=start,
+        enough=enough,
     )

@@ -5,11 +5,13 @@ party learns the factors of its columns for the next round. Factors are kept onl
 say so: the guard. The phases of a round are those of a wide bandwidth, and the fit uses twice each
 phase, that is half the bandwidth. So other whole multiples of the phases of the round that was kept
 are narrower and wider kernels, and choosing among these costs no message. Where features are hidden
-each multiple would open values of its own: there one pass more tries both kernels narrower.
+each multiple would open values of its own: there rounds are fitted with narrow kernels, and one
+pass more tries still narrower ones, or wide ones if labels are mostly noise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,16 +49,23 @@ Array = npt.NDArray[Any]
 
 KERNELS = ("gaussian", "laplace")
 FACTOR = 1.1
-"""Bandwidth over the typical distance, at which rounds are fitted."""
+"""Bandwidth over the typical distance, at which rounds are fitted where features are open."""
 NARROW = 0.7
-"""Bandwidth that is tried beside it where features are hidden: a solver without a preconditioner
-gets farther with narrower kernels, where rows are not too few or labels too noisy for them."""
+"""Bandwidth at which rounds are fitted where features are hidden: a solver without a preconditioner
+gets farther with narrow kernels in as many iterations, and so tells better which columns matter."""
+NARROWEST = 0.4
+"""Bandwidth that is tried beside it if the rounds explain labels well; `FACTOR` if not."""
+SIGNAL = 0.5
+"""Share of the labels' variance that the rounds must explain for still narrower kernels."""
 HARMONIC = 2
 """Multiple of the phases at which rounds are fitted where features are open."""
 HARMONICS = (1, 3)
 """Other multiples that are tried, of each kernel by itself."""
 BETTER = 0.995
 """Loss relative to the best so far, below which another bandwidth is taken."""
+NO_WORSE = 1.01
+"""The same for the narrowest kernels: they gain most by the model's rows and directions, which are
+several times those of the search."""
 PENALTIES = tuple(10 ** (-2 - 0.75 * step) for step in range(7))
 """Penalties of the first fit."""
 NEARBY = (1.0, 1 / 5.6)
@@ -73,6 +82,12 @@ CHOICE = Disclosure(
     "choice",
     "the round of relevance and the two bandwidths that the search chose",
     "everybody learns these three numbers, a few bits about the labels",
+    masked=False,
+)
+TRIAL = Disclosure(
+    "trial",
+    "the round of relevance and the bandwidths of the last pass of the search",
+    "everybody learns which round was the best, and if it explains half of the labels' variance",
     masked=False,
 )
 
@@ -127,15 +142,22 @@ def search(
     )
     harmonic = 1 if settings.hides else HARMONIC
     rounds = settings.rounds(rows)
+    # On few rows, without rounds, kernels stay wide.
+    fitted_at = NARROW if settings.hides and rounds else FACTOR
     scales = [relevance_scaling(np.ones(table.width))]
     relevance = np.ones(table.width)
     seen: list[_Round] = []
     trials: list[Trial] = []
     for number in range(settings.searches(rows)):
         view = party.on(table, part, f"search{number}")
-        fitted = FACTOR if number <= rounds else NARROW
-        wide = (fitted * harmonic, fitted * harmonic)
-        shard = begin_block(view, settings.search_block(rows), scales[-1], wide, f"search {number}")
+        taken, fitted = number, fitted_at
+        if number > rounds:
+            mine = None if part is None else trial_beside(settings, seen, part)
+            trial = _agree(party, mine, rounds, TRIAL)
+            taken, fitted = trial.round, trial.factors[0]
+        of_phases = (fitted * harmonic, fitted * harmonic)
+        block = settings.search_block(rows)
+        shard = begin_block(view, block, scales[taken], of_phases, f"search {number}")
         there = take_pass(view, shard)
         sketches = None
         if there.operator is not None and part is not None:
@@ -143,11 +165,11 @@ def search(
                 operator = multiplied(there.operator, harmonic)
                 last = seen[-1].chosen.penalty if seen else None
                 chosen = _judge(party, settings, operator, part, last)
-                seen.append(_Round(scales[-1], there.operator, chosen))
+                seen.append(_Round(scales[taken], there.operator, chosen))
                 width = settings.search_width(rows)
                 size = table.rows * width * settings.bytes_each()
                 stage = "relevance" if number <= rounds else "bandwidth"
-                trials += _trials(stage, min(number, rounds), (fitted, fitted), width, chosen, size)
+                trials += _trials(stage, taken, (fitted, fitted), width, chosen, size)
                 if number < rounds:
                     sketches = _sketches(view, settings, operator, chosen, part, number)
                 tried = f"round {number}" if number <= rounds else f"bandwidths {fitted}"
@@ -162,19 +184,41 @@ def search(
                 told = tell_sketches(view, sketches)
                 relevance = learn_relevance(view, shard, told, harmonic)
                 scales.append(relevance_scaling(relevance))
-    narrow = seen[rounds + 1 :]
-    best = min(range(len(seen[: rounds + 1])), key=lambda i: seen[i].chosen.loss) if seen else 0
-    factors, penalty = (FACTOR, FACTOR), 0.0
+    best, beside = best_round(seen[: rounds + 1]), seen[rounds + 1 :]
+    factors, penalty = (fitted_at, fitted_at), 0.0
     if seen and part is not None:
         penalty = seen[best].chosen.penalty
-        if narrow and narrow[0].chosen.loss < BETTER * seen[best].chosen.loss:
-            best, factors = rounds, (NARROW, NARROW)
+        enough = NO_WORSE if fitted == NARROWEST else BETTER
+        if beside and beside[0].chosen.loss < enough * seen[best].chosen.loss:
+            factors = (fitted, fitted)
         if not settings.hides:
             with party.clock.stage("solve"):
                 factors, penalty, more = _narrow(party, settings, seen[best], part, best)
                 trials += more
-    choice = agree_on_choice(party, Choice(best, factors) if seen else None, rounds)
+    choice = _agree(party, Choice(best, factors) if seen else None, rounds, CHOICE)
     return SearchResult(choice, scales[choice.round], relevance, penalty, trials)
+
+
+def best_round(seen: Sequence[_Round]) -> int:
+    """Return the round with the smallest loss on rows held out: the guard."""
+    return min(range(len(seen)), key=lambda number: seen[number].chosen.loss, default=0)
+
+
+def trial_beside(settings: KernelSettings, seen: Sequence[_Round], labels: Labels) -> Choice:
+    """Return what the last pass tries: the best round, with other kernels.
+
+    Narrower kernels follow more of what labels say, and more of their noise.
+    """
+    loss = loss_named("square", regression=True)
+    constant = np.zeros(settings.outputs)
+    if not settings.regression:
+        constant = best_constants(loss, labels.targets, labels.weights)
+    losses = loss.value(np.broadcast_to(constant, labels.targets.shape), labels.targets)
+    variance = float(np.average(losses.sum(axis=1), weights=labels.weights))
+    best = best_round(seen)
+    explained = seen[best].chosen.loss < (1 - SIGNAL) * variance
+    factor = NARROWEST if explained else FACTOR
+    return Choice(best, (factor, factor))
 
 
 def searched_rows(rows: int, settings: KernelSettings) -> Array:
@@ -330,19 +374,19 @@ def _trials(
     ]
 
 
-def agree_on_choice(party: Party, mine: Choice | None, rounds: int) -> Choice:
+def _agree(party: Party, mine: Choice | None, rounds: int, disclosure: Disclosure) -> Choice:
     """Tell everybody, at the leader, what was chosen; return it."""
     group = (party.leader, *(name for name in party.parties if name != party.leader))
     payload: Any = None
     if party.leads and mine is not None:
         payload = {"round": mine.round, "gaussian": mine.factors[0], "laplace": mine.factors[1]}
-    told: Any = party.broadcast(payload, group, CHOICE)
+    told: Any = party.broadcast(payload, group, disclosure)
     if isinstance(told, dict) and told.keys() == {"round", "gaussian", "laplace"}:
         number, factors = told["round"], (told["gaussian"], told["laplace"])
         right = isinstance(number, int) and 0 <= number <= rounds
         if right and all(isinstance(one, float) and 0.01 < one < 100 for one in factors):
             return Choice(number, factors)
     raise MeshError(
-        f"{party.name}: {party.leader} announced the choice {told!r}, expected a round up to "
-        f"{rounds} and two bandwidths"
+        f"{party.name}: {party.leader} announced the {disclosure.name} {told!r}, expected a round "
+        f"up to {rounds} and two bandwidths"
     )

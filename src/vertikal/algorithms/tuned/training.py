@@ -218,6 +218,7 @@ def _choose(
             tolerance=block.stopping(),
             most_iterations=most,
             most_each=-(-most // len(penalties)),
+            sparing=True,
         )
     chosen = choose_penalty(fitting, penalties, held)
     width = sum(one.shard.settings.n_components for one in passes)
