@@ -15,6 +15,8 @@ from vertikal.parameters import Count, Parameters, Positive, read
 
 Some = Annotated[float, msgspec.Meta(ge=0, le=4096)]
 
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
 _starting = threading.Lock()
 
 
@@ -34,6 +36,10 @@ class Workers(Parameters, frozen=True, kw_only=True, tag_field="name", tag="work
     """Seconds that a worker may take for one request, or to find a place, before it is given up."""
     retries: Annotated[int, msgspec.Meta(ge=0)] = 3
     """Times that the rows of one worker are done again by another."""
+    direct: bool = False
+    """Workers exchange masked phases with those of other parties that say the same, by links."""
+    first_port: Port | None = None
+    """Port at which the first worker is dialled, the second at the next; None: any that is free."""
 
     def options(self) -> dict[str, Any]:
         """Return the resources in Ray's words.
