@@ -27,6 +27,7 @@ from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Block, Table
 from vertikal.errors import LinkLost
+from vertikal.kernels.feature_map import FeatureMap
 from vertikal.losses.pointwise import Loss
 from vertikal.ring.ring_matrix import RingMatrix
 from vertikal.solvers.feature_operator import ALL
@@ -81,6 +82,7 @@ class ShardWorker:
         self._place = Place(device)
         self._threads = threads
         self._held: dict[str, Any] = {}
+        self._scratch = np.empty(0, np.uint8)
         self._counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
         self._blas = ExitStack()
         # The last bits of a product depend on it, as in the party's own process.
@@ -93,6 +95,8 @@ class ShardWorker:
     def close(self) -> None:
         """Let go of everything."""
         self.forget(list(self._held))
+        self._counts.clear()
+        self._scratch = np.empty(0, np.uint8)
 
     def forget(self, names: Sequence[str]) -> None:
         """Let go of these things."""
@@ -138,11 +142,23 @@ class ShardWorker:
         self, feature_map: str, table: str, rows: Array, every: int, mask: Mask | None
     ) -> Array:
         """Compute this party's ring elements of some rows, and mask them if they are to be sent."""
+        given = self._held[feature_map]
         block = self._held[table].block(as_slice(rows))
-        elements = self._place.local(self._held[feature_map], block, every)
+        elements = self._place.local(given, block, every, self._room(given, len(rows)))
         if mask is not None:
             mask(elements)
         return elements
+
+    def _room(self, feature_map: FeatureMap, rows: int) -> Array:
+        """Return memory for elements; it is used again once an answer has been sent or kept.
+
+        Memory that is new for every block costs more than to compute what is written to it.
+        """
+        shape, dtype = (rows, feature_map.elements), feature_map.ring.dtype
+        size = rows * feature_map.elements * dtype.itemsize
+        if self._scratch.nbytes < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch[:size].view(dtype).reshape(shape)
 
     # Links to workers of other parties.
 

@@ -97,8 +97,10 @@ class SpreadPlace(Place):
         def result() -> Array:
             found = elements.result()
             if mask is not None and not there:
+                found = np.require(found, requirements="W")
                 mask(found)
-            return found
+            # With a mask they are only sent and added; without one they are the program's own.
+            return found if mask is not None else np.require(found, requirements="W")
 
         return result
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.threads import cores
+from vertikal.compute.workers import idle_workers
 from vertikal.compute.workers.cluster import Workers, connect
 from vertikal.compute.workers.row_layout import RowLayout
 from vertikal.compute.workers.shard_worker import ShardWorker
@@ -37,6 +38,9 @@ Array: TypeAlias = npt.NDArray[Any]
 
 UNCONFIRMED = 16
 """Changes at one worker that are under way at a time."""
+
+ANSWERS = 5.0
+"""Seconds within which a worker that another run has left must answer to be used again."""
 
 SHARED = 1 << 16
 """Bytes from which on an argument for all workers is stored once."""
@@ -167,11 +171,15 @@ class WorkerGroup:
         self._unused.extend(names)
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, or leave them to the next run on this machine."""
         with self._lock:
             for member in self._members:
                 if member.actor is not None and self._ray.is_initialized():
-                    self._ray.kill(member.actor)
+                    if self.workers.address is None:
+                        member.actor.close.remote()
+                        idle_workers.leave(self._ray, self._kind, member.actor)
+                    else:
+                        self._ray.kill(member.actor)
                 member.actor, member.told = None, []
                 member.unconfirmed.clear()
 
@@ -274,6 +282,25 @@ class WorkerGroup:
             self.say(self._whereabouts())
         return member
 
+    @property
+    def _kind(self) -> object:
+        """All that a worker is made with."""
+        return self._device, self.workers.threads(cores()), self.workers.options()
+
+    def _left(self) -> Any | None:
+        """Return a worker that another run has left and that answers, if there is one."""
+        ray = self._cluster()
+        while self.workers.address is None:
+            actor = idle_workers.take(ray, self._kind)
+            if actor is None:
+                return None
+            try:
+                ray.get(actor.hello.remote(), timeout=ANSWERS)
+                return actor
+            except (*self._losses(), ray.exceptions.RaySystemError):
+                ray.kill(actor)
+        return None
+
     def _launch(self, number: int) -> None:
         """Begin to start a worker."""
         ray, workers, member = self._cluster(), self.workers, self._members[number]
@@ -282,7 +309,7 @@ class WorkerGroup:
         )
         member.begun += 1
         member.unconfirmed.clear()
-        member.actor = made.remote(self._device, workers.threads(cores()))
+        member.actor = self._left() or made.remote(self._device, workers.threads(cores()))
 
     def _greet(self, number: int) -> None:
         """Wait until a worker runs, and see that it does so by the same version."""

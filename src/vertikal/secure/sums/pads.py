@@ -151,15 +151,18 @@ def group_name(group: tuple[str, ...]) -> str:
     return hashlib.sha256(encode_texts(*group)).hexdigest()[:8]
 
 
-def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
-    """Return ``values`` so that they can be masked in place; refuse what cannot be summed."""
+def summable(values: Array, to: str, group: tuple[str, ...], *, written: bool = True) -> Array:
+    """Return ``values`` so that they can be masked in place, or only sent if not ``written``.
+
+    Refuse what cannot be summed.
+    """
     if values.dtype.kind != "u":
         raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
     if to not in group:
         raise InputError.of("to", f"one of the summing parties {list(group)}", to)
     # Asked for a dtype that is equal but not the same object, numpy answers with another array.
     native = values.dtype if values.dtype.isnative else values.dtype.newbyteorder("=")
-    return np.require(values, native, ["C", "W"])
+    return np.require(values, native, ["C", "W"] if written else ["C"])
 
 
 class PaddedSum:
@@ -203,6 +206,6 @@ class PaddedSum:
         links of their own.
         """
         pending.spend()
-        values = summable(masked, to, self._group)
+        values = summable(masked, to, self._group, written=False)
         order = (to, *(name for name in self._group if name != to and name not in apart))
         return reduce(self._mesh, values, self._shape(order), pending.tag)
