@@ -25,8 +25,11 @@ class Reference:
         self.data, self.error = data, error
         self._come.set()
 
-    def value(self):
+    def wait(self):
         assert self._come.wait(100), "a request has had no answer for 100 seconds"
+
+    def value(self):
+        self.wait()
         if self.error is not None:
             raise self.error
         found = cloudpickle.loads(self.data)
@@ -104,6 +107,10 @@ class InProcessRay:
 
     def put(self, value):
         return Reference(cloudpickle.dumps(value))
+
+    def wait(self, references, timeout=None, fetch_local=True):
+        for one in references:
+            one.wait()
 
     def get(self, reference, timeout=None):
         return reference.value()

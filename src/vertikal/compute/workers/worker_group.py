@@ -233,6 +233,8 @@ class WorkerGroup:
     def _take(self, reference: Any) -> Any:
         ray = self._cluster()
         try:
+            # `ray.get` alone looks for an answer at another node once a second.
+            ray.wait([reference], timeout=self.workers.patience, fetch_local=True)
             return ray.get(reference, timeout=self.workers.patience)
         except ray.exceptions.OutOfMemoryError:
             raise
