@@ -215,6 +215,8 @@ def test_wrong_workers_are_refused():
             fitted(workers=wrong)
     with pytest.raises(InputError, match="count"):
         Workers(count=0)
+    with pytest.raises(InputError, match="first_port must be at most 65534 with 2 workers"):
+        Workers(count=2, first_port=65535)
 
 
 def test_without_ray_workers_are_refused(monkeypatch):
