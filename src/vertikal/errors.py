@@ -120,6 +120,10 @@ class PeerStopped(MeshError, ConnectionError):
         return error
 
 
+class LinkLost(MeshError, ConnectionError):
+    """A link between workers of two parties broke, or could not be made."""
+
+
 class AgreementError(MeshError):
     """Parties do not run the same job: another version, other settings, another number of rows."""
 

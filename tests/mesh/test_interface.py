@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.conformance.running import start
@@ -76,3 +77,15 @@ def test_timeouts_that_are_no_time_are_refused(timeout):
     (error,) = raised
     assert isinstance(error, InputError)
     assert "timeout must be a number of seconds" in str(error)
+
+
+def test_what_workers_send_apart_counts_as_the_frame_that_it_would_have_been():
+    values = np.zeros((30, 7), np.uint16)
+    ends = local_meshes("ab")
+    ends["a"].send("b", "sum/x/1", values)
+    ends["b"].recv("a", "sum/x/1")
+    apart = {name: mesh(name) for name in "ab"}
+    apart["a"].sent_apart("b", "sum/x/1", values.dtype, values.shape)
+    apart["b"].received_apart("a", "sum/x/1", values.dtype, values.shape)
+    for name in "ab":
+        assert repr(apart[name].traffic) == repr(ends[name].traffic)

@@ -63,7 +63,7 @@ ARROWS: dict[str, set[str]] = {
     "secure": {"ring", "mesh"},
     "privacy": {"ring", "files"},
     "baselines": MATHEMATICS,
-    "party": {"compute", "data", "mesh", "privacy", "ring", "secure"},
+    "party": {"compute", "data", "kernels", "mesh", "privacy", "ring", "secure"},
     "algorithms": BELOW_PROGRAMS,
     "estimators": BELOW_ESTIMATORS,
     "node": BELOW_NODE,

@@ -21,11 +21,11 @@ class ElementStore:
         dtype = feature_map.kept_dtype or feature_map.ring.dtype
         self.cached = np.empty((rows, feature_map.elements), dtype)
 
-    def room(self, where: slice) -> Array | None:
+    def room(self, where: slice) -> Any:
         """Hand out the place of these rows; None if sums are kept in another form."""
         return self.cached[where] if self._map.kept_dtype is None else None
 
-    def add(self, where: slice, total: Array) -> Array:
+    def add(self, where: slice, total: Any) -> Any:
         """Keep the sums of these rows; returns them in the form in which they are kept."""
         if self._map.kept_dtype is not None:
             self.cached[where] = self._map.keep(total)

@@ -84,6 +84,23 @@ class Place:
         """Bring a table to where its rows are computed with."""
         return table
 
+    @property
+    def offers_links(self) -> bool:
+        """True if there are workers that may be linked with those of other parties."""
+        return False
+
+    def linked_workers(self, table: Table) -> int:
+        """Count the workers that have the rows of a table and may be linked, if there are some."""
+        return 0
+
+    def links(self, table: Table, make: Callable[[int], Any]) -> Any:
+        """Make links of the workers that have the rows of a table; ``make`` makes those of one."""
+        raise NotImplementedError
+
+    def say(self, words: str) -> None:
+        """Tell of the place where progress is shown, and in the log if there is one."""
+        self.tell(words)
+
     def ahead(self, table: Table, height: int) -> int:
         """Blocks of ``height`` rows of a table that are worth beginning before they are needed."""
         return 1
@@ -94,7 +111,7 @@ class Place:
         table: Table,
         rows: Array,
         mask: Mask | None = None,
-        out: Array | None = None,
+        out: Any = None,
     ) -> Callable[[], Array]:
         """Begin to compute this party's ring elements of some rows, and to mask them.
 

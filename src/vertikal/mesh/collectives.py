@@ -76,11 +76,12 @@ def reduce(mesh: Mesh, value: Array, node: Tree, tag: str) -> Array | None:
     """Sum everybody's ``value`` at the tree's host; None elsewhere.
 
     Unsigned integers wrap, which makes this a sum in the ring. ``value`` is used as the
-    accumulator.
+    accumulator, if it can be written to.
     """
     for sender, receiver in edges(node):
         if receiver == mesh.me:
-            np.add(value, mesh.recv_array(sender, tag, value.dtype, value.shape), out=value)
+            part = mesh.recv_array(sender, tag, value.dtype, value.shape)
+            value = np.add(value, part, out=value if value.flags.writeable else None)
         elif sender == mesh.me:
             mesh.send(receiver, tag, value)
     return value if host(node) == mesh.me else None

@@ -117,6 +117,19 @@ class Mesh(ABC):
             )
         return payload
 
+    def sent_apart(self, to: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+        """Count an array that workers of this party send to those of ``to`` by links of their own.
+
+        However they cut it, it counts as the one frame that `send` would have made of it.
+        """
+        self.traffic.sent(wire.array_size(self.me, to, tag, dtype, shape))
+
+    def received_apart(
+        self, from_: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]
+    ) -> None:
+        """Count an array that has come from workers of ``from_`` to those of this party."""
+        self.traffic.received(wire.array_size(from_, self.me, tag, dtype, shape))
+
     def excuse(self, name: str) -> None:
         """Let the failure of ``name`` end only waits for itself from now on, not for others."""
         self._check_peer(name)

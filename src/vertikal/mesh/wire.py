@@ -127,6 +127,15 @@ def frame(
     return Frame(header, _encode(header), body)
 
 
+def array_size(
+    sender: str, receiver: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]
+) -> int:
+    """Return the bytes of the frame of such an array."""
+    kind = np.dtype(dtype)
+    header = Header(sender, receiver, tag, "array", kind.name, shape)
+    return PREFIX.size + len(_encode(header)) + math.prod(shape) * kind.itemsize
+
+
 def check(header: Header, payload_size: int) -> None:
     """Refuse names, tags, dtypes, shapes and lengths outside the protocol's limits."""
     for field, text, limit in (

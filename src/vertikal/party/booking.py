@@ -6,7 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy.typing as npt
+
 from vertikal.errors import SecrecyError
+from vertikal.mesh import wire
 from vertikal.mesh.interface import Mesh
 from vertikal.mesh.wire import Frame
 from vertikal.privacy.ledger import Disclosure, Ledger
@@ -45,6 +48,13 @@ class BookedMesh(Mesh):
             )
         self._inner.put_frame(to, frame)
         self._ledger.book(self.me, to, self._current, frame.size)
+
+    def sent_apart(self, to: str, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+        if self._current is None:
+            raise SecrecyError(f"{self.me}: {tag!r} has no entry in the ledger; not sent")
+        super().sent_apart(to, tag, dtype, shape)
+        size = wire.array_size(self.me, to, tag, dtype, shape)
+        self._ledger.book(self.me, to, self._current, size)
 
     def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
         return self._inner.get_frame(from_, tag, timeout)

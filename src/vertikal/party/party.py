@@ -29,6 +29,8 @@ from vertikal.mesh.interface import Mesh, Payload
 from vertikal.party.booking import BookedMesh
 from vertikal.party.checkpoints import CheckpointedTally, Checkpoints, PartOfCheckpoints
 from vertikal.party.clock import Clock, Observer, Silent
+from vertikal.party.direct_links import DirectLinks
+from vertikal.party.row_sums import RowSums
 from vertikal.party.sums import SecureSums, check_masking
 from vertikal.privacy.ledger import Disclosure, Ledger
 from vertikal.secure.hidden.dealing import Dealing, PreparedCorrelation
@@ -39,7 +41,7 @@ from vertikal.secure.keys.prg import derive_key, fresh_key
 from vertikal.secure.psi.equal_count import count_equal
 from vertikal.secure.psi.intersection import Intersection
 from vertikal.secure.sealed.sealed_features import SealedBlock, SealedFeatures
-from vertikal.secure.sums.pads import PendingSum, group_name
+from vertikal.secure.sums.pads import group_name
 from vertikal.secure.two_party.roles import TwoRoles
 from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
 
@@ -136,8 +138,15 @@ class Party:
                 version=version,
                 settings_digest=settings_digest,
                 rows=table.rows,
+                direct=self.place.offers_links,
             )
         self._sums = SecureSums(self._mesh, self._keys, masking, shape)
+        offering = frozenset(
+            (*self._keys.direct, *([self.name] if self.place.offers_links else []))
+        )
+        self._links: DirectLinks | None = None
+        if self._sums.sent_to_their_receiver and len(offering) > 1:
+            self._links = DirectLinks(self._mesh, self.place, label_parties, offering)
 
     @property
     def name(self) -> str:
@@ -251,19 +260,18 @@ class Party:
             return values
         return self._sums.sum(values, to, disclosure, group)
 
-    def begin_sum(self, disclosure: Disclosure) -> PendingSum | None:
-        """Take the pads of the next sum of this kind, so that elements are masked where they arise.
+    @contextmanager
+    def row_sums(self, disclosure: Disclosure) -> Iterator[RowSums]:
+        """Take part in sums of elements of this table's rows, for one pass; all parties in step.
 
-        All parties begin these sums in the same order. None if sums have no pads, or if this party
-        is alone: they then go through `secure_sum` or `phase_sum`.
+        Elements are masked where they arise. They go through the parties' own processes, or from
+        worker to worker where parties offer that.
         """
-        return self._sums.begin(disclosure, self.parties) if len(self.parties) > 1 else None
-
-    def finish_sum(
-        self, pending: PendingSum, masked: Array, to: str, disclosure: Disclosure
-    ) -> Array | None:
-        """Sum everybody's elements, as `secure_sum` does; this party's carry their pads already."""
-        return self._sums.finish(pending, masked, to, disclosure, self.parties)
+        sums = RowSums(self._mesh, self._sums, self.place, self.table, disclosure, self._links)
+        try:
+            yield sums
+        finally:
+            sums.close()
 
     def phase_sum(
         self, phases: Array, offsets: Array, to: str, disclosure: Disclosure

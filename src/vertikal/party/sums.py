@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -41,6 +42,16 @@ class SecureSums:
         self._masking = masking
         self._shape = shape
         self._sums: dict[tuple[tuple[str, ...], str], SecureSum] = {}
+        self._renewed: dict[str, int] = {}
+
+    @property
+    def sent_to_their_receiver(self) -> bool:
+        """True if every summand goes to the receiver of the sum itself, under pads."""
+        return self._masking == "pads" and self._shape == "star"
+
+    def renew(self, disclosure: Disclosure) -> None:
+        """Take the pads of later sums of this kind from other keys; all parties do so in step."""
+        self._renewed[disclosure.name] = self._renewed.get(disclosure.name, 0) + 1
 
     def sum(
         self, values: Array, to: str, disclosure: Disclosure, group: tuple[str, ...]
@@ -72,12 +83,16 @@ class SecureSums:
         to: str,
         disclosure: Disclosure,
         group: tuple[str, ...],
+        apart: Collection[str] = (),
     ) -> Array | None:
-        """Sum everybody's elements at ``to``, of which this party's are masked already."""
+        """Sum everybody's elements at ``to``, of which this party's are masked already.
+
+        They contain those of the parties ``apart``.
+        """
         summation = self._of(group, disclosure.name)
         assert isinstance(summation, PaddedSum)
         with self._mesh.under(self._as_sent(disclosure)):
-            return summation.finish(pending, masked, to)
+            return summation.finish(pending, masked, to, apart)
 
     def _as_sent(self, disclosure: Disclosure) -> Disclosure:
         """Book a sum as open if it has no masks: its receiver sees every summand."""
@@ -87,6 +102,8 @@ class SecureSums:
         return replace(disclosure, learns=learns, masked=False)
 
     def _of(self, group: tuple[str, ...], purpose: str) -> SecureSum:
+        if purpose in self._renewed:
+            purpose = f"{purpose}, renewed {self._renewed[purpose]}"
         key = (group, purpose)
         if key not in self._sums:
             if self._masking is None:

@@ -15,9 +15,12 @@ import pytest
 from tests.compute.workers.killing import kill
 from vertikal.compute.workers.cluster import Workers
 from vertikal.compute.workers.sharded_table import ShardedTable
+from vertikal.compute.workers.spread_operator import SpreadStore
 from vertikal.compute.workers.worker_group import WorkerGroup
 from vertikal.data.tables import Table
 from vertikal.errors import InputError, WorkerLost
+from vertikal.kernels.random_features import FourierMap
+from vertikal.ring.integers import Ring
 
 FIT = """
 import json, os, sys, tempfile, threading, warnings
@@ -28,7 +31,7 @@ from ray.cluster_utils import Cluster
 from vertikal import FDSKLClassifier, Workers
 
 warnings.simplefilter("ignore")
-kind = sys.argv[1]
+kind, direct = sys.argv[1], sys.argv[2] == "links"
 generator = np.random.default_rng(0)
 X = generator.normal(size=(60_000, 6))
 y = X[:, 0] * X[:, 4] > 0
@@ -47,7 +50,7 @@ else:
     # As many places as there are workers of both parties: each node has two of them.
     nodes = [cluster.add_node(num_cpus=2) for _ in range(2)]
     ray.init(address=cluster.address, log_to_driver=False)
-    workers = Workers(count=2, address=cluster.address, cpus=1)
+    workers = Workers(count=2, address=cluster.address, cpus=1, direct=direct)
 notes, stages = [], []
 reached, lost = threading.Event(), threading.Event()
 
@@ -55,7 +58,7 @@ class Watch:
     def begin(self, party, stage, total):
         stages.append((party, stage))
     def advance(self, party, stage, amount, note):
-        if "worker" in note:
+        if "worker" in note or "links" in note:
             notes.append(note)
         if stage == kind and amount and party == "party1":
             reached.set()
@@ -69,8 +72,12 @@ fitting.start()
 if cluster is not None:
     # Ray adds nodes in the main thread only.
     assert reached.wait(200)
-    cluster.add_node(num_cpus=2)
-    cluster.remove_node(nodes[0], allow_graceful=False)
+    # Whichever nodes Ray gave to the label party: in the end it is the only one that works.
+    gone = nodes if kind == "solve" else nodes[:1]
+    for _ in gone:
+        cluster.add_node(num_cpus=2)
+    for node in gone:
+        cluster.remove_node(node, allow_graceful=False)
     lost.set()
 fitting.join()
 found, expected = (one.decision_function(X[:2000]) for one in (after, before))
@@ -85,9 +92,13 @@ if cluster is not None:
 """
 
 
-def run_fit(kind):
+def run_fit(kind, links="no links"):
     done = subprocess.run(
-        [sys.executable, "-c", FIT, kind], capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, "-c", FIT, kind, links],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     # Ray prints what it has lost, before it and after it.
@@ -96,14 +107,16 @@ def run_fit(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("links", ["no links", "links"])
 @pytest.mark.parametrize("stage", ["phases", "solve"])
-def test_a_fit_goes_on_without_nodes_that_are_lost(stage):
-    found = run_fit(stage)
+def test_a_fit_goes_on_without_nodes_that_are_lost(stage, links):
+    found = run_fit(stage, links)
     assert found["far"] < 1e-4
     assert found["iterations"][0] == found["iterations"][1]
     lost = [note for note in found["notes"] if "was lost" in note]
     assert lost, found["notes"]
     assert all("worker" in note and " of party" in note for note in lost)
+    assert any("from worker to worker" in note for note in found["notes"]) == (links == "links")
 
 
 @pytest.mark.slow
@@ -141,3 +154,27 @@ def test_no_cluster_answers(monkeypatch):
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(InputError, match=r"no Ray cluster at '10\.0\.0\.1:6379': nobody there"):
         WorkerGroup(Workers(address="10.0.0.1:6379"), "a").store(1)
+
+
+def test_the_next_run_uses_the_workers_that_are_left(in_process):
+    kinds = [Workers(count=2), Workers(count=2), Workers(count=2, cpus=3), Workers(count=2)]
+    for number, workers in enumerate(kinds):
+        group = WorkerGroup(workers, "a")
+        # Nothing of the run before is left.
+        assert group.ask_all("sizes") == [{}, {}]
+        assert group.lost == 0
+        assert len(in_process.actors) == [2, 2, 4, 5][number]
+        store = SpreadStore(group, FourierMap(Ring(8), np.zeros((1, 2)), np.zeros(2), 2), 5000)
+        assert [[*held] for held in group.ask_all("sizes")] == [[store.name]] * 2
+        if number == 2:
+            # One that has died meanwhile is not used, and not counted as lost.
+            in_process.actors[0].end()
+        group.close()
+    assert len(in_process.actors) == 5
+
+
+def test_workers_of_a_cluster_of_others_end_with_their_run(in_process):
+    group = WorkerGroup(Workers(count=2, address="auto"), "a")
+    group.ask_all("sizes")
+    group.close()
+    assert [actor.made for actor in in_process.actors] == [None, None]

@@ -37,6 +37,23 @@ def test_values_go_there_and_back(rows, workers):
     np.testing.assert_array_equal(back, values)
 
 
+@pytest.mark.parametrize(("rows", "workers"), SIZES)
+def test_runs_lie_at_one_worker_of_each_layout(rows, workers):
+    layouts = [RowLayout(rows, count) for count in (workers, workers + 1, 1)]
+    part = slice(rows // 5, rows - rows // 7)
+    runs = list(layouts[0].runs(part, *layouts[1:]))
+    covered = [np.arange(run.start, run.stop) for run in runs]
+    np.testing.assert_array_equal(
+        np.concatenate([np.empty(0, np.int64), *covered]), np.arange(part.start, part.stop)
+    )
+    for layout in layouts:
+        places = {worker: layout.numbers(worker) for worker in range(layout.workers)}
+        for run in runs:
+            start = layout.place(run.start)
+            there = places[layout.owner(run.start)][start : start + run.stop - run.start]
+            np.testing.assert_array_equal(there, np.arange(run.start, run.stop))
+
+
 def test_neighbouring_stripes_lie_at_different_workers():
     layout = RowLayout(6 * WIDEST, 3)
     owners = [

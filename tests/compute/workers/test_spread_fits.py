@@ -137,6 +137,66 @@ def check_level(level):
         np.testing.assert_allclose(*found, atol=1e-6)
 
 
+LINKED = ["open", "several label parties", "landmarks", "pair", "a cache of some rows", "trees"]
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("level", LINKED)
+def test_links_between_workers_change_no_bit_of_a_model(level):
+    check_links(level)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("level", LINKED[:2])
+def test_links_between_workers_of_ray(level):
+    check_links(level)
+
+
+def check_links(level):
+    relayed, direct, bare = (
+        fitted(workers=Workers(count=2, **options), **LEVELS[level])
+        for options in ({}, {"direct": True}, {"direct": True, "retries": 0})
+    )
+    for model in (direct, bare):
+        np.testing.assert_array_equal(
+            model.decision_function(X[:1000]), relayed.decision_function(X[:1000])
+        )
+        kinds = {one.disclosure.name for one in model.ledger_.entries()}
+        assert ("worker links" in kinds) == (level != "trees")
+
+
+@pytest.mark.parametrize("stage", ["phases", "solve"])
+def test_with_links_workers_are_lost_and_no_bit_of_a_model_changes(monkeypatch, in_process, stage):
+    class Killing:
+        def __init__(self):
+            self.notes, self.killed = [], False
+
+        def begin(self, party, stage, total):
+            pass
+
+        def advance(self, party, at, amount, note):
+            self.notes.append(note)
+            if (party, at) == ("party1", stage) and amount and not self.killed:
+                self.killed = True
+                for actor in in_process.actors:
+                    actor.end()
+
+        def end(self, party, stage, seconds):
+            pass
+
+    monkeypatch.setattr(phases, "BLOCK_BYTES", 64 * 300)
+    before = fitted(workers=Workers(count=2, direct=True))
+    watch = Killing()
+    after = fitted(workers=Workers(count=2, direct=True), verbose=watch)
+    assert any("was lost" in note for note in watch.notes)
+    made_anew = any("links between workers are made anew" in note for note in watch.notes)
+    assert made_anew == (stage == "phases")
+    np.testing.assert_array_equal(
+        after.shards_["party1"].coefficients, before.shards_["party1"].coefficients
+    )
+
+
 @pytest.mark.usefixtures("in_process")
 def test_sparse_columns_and_other_estimators():
     columns = sparse.random(5000, 30, 0.2, format="csr", random_state=0)
@@ -155,6 +215,8 @@ def test_wrong_workers_are_refused():
             fitted(workers=wrong)
     with pytest.raises(InputError, match="count"):
         Workers(count=0)
+    with pytest.raises(InputError, match="first_port must be at most 65534 with 2 workers"):
+        Workers(count=2, first_port=65535)
 
 
 def test_without_ray_workers_are_refused(monkeypatch):

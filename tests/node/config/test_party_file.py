@@ -70,6 +70,9 @@ def test_workers_of_a_party(tmp_path):
     said = '[compute]\nworkers = 4\naddress = "auto"\ngpus = 1\n[policy]'
     found = load(tmp_path, GOOD.replace("[policy]", said)).compute.spread()
     assert found == Workers(count=4, address="auto", gpus=1)
+    said = "[compute]\nworkers = 2\ndirect = true\nfirst_port = 50100\n[policy]"
+    found = load(tmp_path, GOOD.replace("[policy]", said)).compute.spread()
+    assert found == Workers(count=2, direct=True, first_port=50100)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +82,7 @@ def test_workers_of_a_party(tmp_path):
         ('who = ["lender"]\n[[', 'whom = ["lender"]\n[[', r"no setting 'whom' in \[policy\]"),
         ("[policy]", "[compute]\nworkers = -1\n[policy]", "compute.workers: count must be"),
         ("[policy]", "[compute]\nworkers = 2\ngpus = -1\n[policy]", "compute.workers: gpus must"),
+        ("[policy]", "[compute]\nworkers = 2\nfirst_port = 0\n[policy]", "first_port must"),
         ('["balance", "kind"]', '["balance", "customer"]', "name each column once"),
         ('["balance", "kind"]', "[]", "must offer one column at least"),
         ('categories = ["kind"]', 'categories = ["x"]', "categories must be offered features"),

@@ -204,3 +204,11 @@ def test_public_keys_of_low_order_are_refused(key):
 def test_public_keys_of_another_length_are_refused(key):
     with pytest.raises(AgreementError, match="a: the public key of b is unusable: "):
         answered(hello(key=key))
+
+
+def test_links_between_workers_are_offered_without_a_word_from_the_others():
+    plain, offering = (
+        agreed("abc", **{name: {"direct": True} for name in names}).unwrap() for names in ("", "ac")
+    )
+    assert [plain[name].direct for name in "abc"] == [(), (), ()]
+    assert [offering[name].direct for name in "abc"] == [("c",), ("a", "c"), ("a",)]

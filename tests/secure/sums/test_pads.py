@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import queue
 
 import numpy as np
 import pytest
@@ -213,6 +214,29 @@ def test_a_sum_among_four_parties_sends_three_messages_of_its_own_size(shape):
     assert run(ends, program).unwrap()["b"].tolist() == [4] * 100
     assert [frame.payload_size for frame in tape] == [100] * 3
     assert len({frame.header.tag for frame in tape}) == 1
+
+
+def test_what_came_apart_is_in_the_sum_already():
+    names, tape = ("a", "b", "c"), Tape()
+    ends = {name: RecordingMesh(end, tape) for name, end in local_meshes(names).items()}
+    apart: queue.SimpleQueue[np.ndarray] = queue.SimpleQueue()
+
+    def program(mesh):
+        shared = {peer: bytes([ord(mesh.me) ^ ord(peer)] * 32) for peer in mesh.peers}
+        summation = PaddedSum(mesh, PairKeys(mesh.me, "j", shared), names, "x")
+        values, pending = np.full(50, ord(mesh.me), np.uint8), summation.begin()
+        pending.mask(values)
+        if mesh.me == "c":
+            pending.spend()
+            apart.put(values)
+            return None
+        if mesh.me == "a":
+            values += apart.get()
+        return summation.finish(pending, values, "a", {"c"})
+
+    total = run(ends, program).unwrap()["a"]
+    assert total.tolist() == [sum(map(ord, names)) % 256] * 50
+    assert [(frame.header.sender, frame.header.receiver) for frame in tape] == [("b", "a")]
 
 
 @pytest.mark.parametrize("skip", [0, 16, 5, 1000, (1 << 18) + 3])

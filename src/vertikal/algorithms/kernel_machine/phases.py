@@ -26,9 +26,9 @@ from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
 from vertikal.kernels.spectral import kernel_named
 from vertikal.party.party import Party
+from vertikal.party.row_sums import RowSum
 from vertikal.privacy.ledger import Disclosure
 from vertikal.ring.integers import Ring
-from vertikal.secure.sums.pads import PendingSum
 
 Array = npt.NDArray[Any]
 Begun = TypeVar("Begun")
@@ -88,16 +88,6 @@ class DirectionBlock:
     offsets: Array | None  # (width,) ring elements; landmarks have none
 
 
-@dataclass(frozen=True)
-class BegunPart:
-    """Phases of some rows for one label party, which are being computed and masked."""
-
-    label_party: str
-    block: DirectionBlock
-    pending: PendingSum | None
-    local: Callable[[], Array]
-
-
 def begun_ahead(
     spans: Iterable[slice], begin: Callable[[slice], Begun], count: int
 ) -> Iterator[tuple[slice, Begun]]:
@@ -136,8 +126,8 @@ class PhasePass:
         return self._blocks[self.party.name].feature_map
 
     def stream(
-        self, rows: Array, room: Callable[[slice], Array | None] = lambda where: None
-    ) -> Iterator[tuple[slice, Array | None]]:
+        self, rows: Array, room: Callable[[slice], Any] = lambda where: None
+    ) -> Iterator[tuple[slice, Any]]:
         """Sum the phases of these rows; yield (positions, phases of own directions) by blocks.
 
         At a feature party, which only contributes, the phases are None. A label party's sums are
@@ -149,46 +139,26 @@ class PhasePass:
             for start in range(0, len(rows), self.height)
         ]
 
-        def begin(where: slice) -> list[BegunPart]:
-            return [
-                self._begin(label_party, block, rows[where], room(where))
-                for label_party, block in self._blocks.items()
-            ]
+        with party.row_sums(self._disclosure) as sums:
 
-        for where, parts in begun_ahead(spans, begin, party.place.ahead(party.table, self.height)):
-            mine = None
-            for part in parts:
-                total = self._sum(part)
-                if part.label_party == party.name:
-                    mine = total
-            party.clock.advance(where.stop - where.start)
-            yield where, mine
+            def begin(where: slice) -> dict[str, RowSum]:
+                return {
+                    label_party: sums.begin(
+                        label_party, block.feature_map, block.offsets, rows[where], room(where)
+                    )
+                    for label_party, block in self._blocks.items()
+                }
 
-    def _begin(
-        self, label_party: str, block: DirectionBlock, rows: Array, room: Array | None
-    ) -> BegunPart:
-        """Begin to compute this party's phases for one label party, and to mask them."""
-        party = self.party
-        pending = party.begin_sum(self._disclosure)
-        local = party.place.begin_local(
-            block.feature_map,
-            party.table,
-            rows,
-            None if pending is None else pending.mask,
-            room if label_party == party.name else None,
-        )
-        return BegunPart(label_party, block, pending, local)
-
-    def _sum(self, part: BegunPart) -> Array | None:
-        """Sum the phases for one label party."""
-        party, offsets, to = self.party, part.block.offsets, part.label_party
-        with party.naming("columns"):
-            phases = part.local()
-        if part.pending is not None:
-            return party.finish_sum(part.pending, phases, to, self._disclosure)
-        if offsets is None:
-            return party.secure_sum(phases, to, self._disclosure)
-        return party.phase_sum(phases, offsets, to, self._disclosure)
+            ahead = party.place.ahead(party.table, self.height)
+            for where, parts in begun_ahead(spans, begin, ahead):
+                mine = None
+                for label_party, begun in parts.items():
+                    with party.naming("columns"):
+                        total = begun.finish()
+                    if label_party == party.name:
+                        mine = total
+                party.clock.advance(where.stop - where.start)
+                yield where, mine
 
     def gather(self, rows: int, kept: int) -> OpenOperator | None:
         """Take part in the one pass over the training rows; return Φ at a label party.
@@ -204,7 +174,7 @@ class PhasePass:
         def there(where: slice) -> slice:
             return slice(begin + where.start, begin + where.stop)
 
-        def room(where: slice) -> Array | None:
+        def room(where: slice) -> Any:
             return None if store is None else store.room(there(where))
 
         for where, phases in self.stream(np.arange(begin, kept), room):
@@ -212,7 +182,7 @@ class PhasePass:
                 sums = store.add(there(where), phases)
                 if party.checkpoints is not None:
                     number = there(where).start // self.height
-                    party.checkpoints.save_block("phases", number, sums)
+                    party.checkpoints.save_block("phases", number, np.asarray(sums))
         if store is None:
             return None
         fetch = self._request if kept < rows else None

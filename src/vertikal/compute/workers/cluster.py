@@ -15,6 +15,9 @@ from vertikal.parameters import Count, Parameters, Positive, read
 
 Some = Annotated[float, msgspec.Meta(ge=0, le=4096)]
 
+LAST_PORT = 65535
+Port = Annotated[int, msgspec.Meta(ge=1, le=LAST_PORT)]
+
 _starting = threading.Lock()
 
 
@@ -34,6 +37,18 @@ class Workers(Parameters, frozen=True, kw_only=True, tag_field="name", tag="work
     """Seconds that a worker may take for one request, or to find a place, before it is given up."""
     retries: Annotated[int, msgspec.Meta(ge=0)] = 3
     """Times that the rows of one worker are done again by another."""
+    direct: bool = False
+    """Workers exchange masked phases with those of other parties that say the same, by links."""
+    first_port: Port | None = None
+    """Port at which the first worker is dialled, the second at the next; None: any that is free."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.first_port is not None and self.first_port + self.count - 1 > LAST_PORT:
+            most = LAST_PORT - self.count + 1
+            raise InputError.of(
+                "first_port", f"at most {most} with {self.count} workers", self.first_port
+            )
 
     def options(self) -> dict[str, Any]:
         """Return the resources in Ray's words.

@@ -62,6 +62,24 @@ class RowLayout:
             chosen = np.flatnonzero(owners == worker)
             yield int(worker), chosen, places[chosen]
 
+    def owner(self, row: int) -> int:
+        """Return the worker of a row."""
+        return row // self.stripe % self.workers
+
+    def runs(self, rows: slice, *others: RowLayout) -> Iterator[slice]:
+        """Cut neighbouring rows into runs that lie at one worker, here and in other layouts."""
+        start = rows.start
+        while start < rows.stop:
+            ends = [(start // one.stripe + 1) * one.stripe for one in (self, *others)]
+            stop = min(rows.stop, *ends)
+            yield slice(start, stop)
+            start = stop
+
+    def place(self, row: int) -> int:
+        """Return the place of a row at its worker."""
+        stripe, within = divmod(row, self.stripe)
+        return stripe // self.workers * self.stripe + within
+
     def of(self, values: Array, worker: int) -> Array:
         """Return what a worker gets of values (rows, …) of all rows."""
         parts = [values[one] for one in self.stripes(worker)]

@@ -1,8 +1,9 @@
 """One worker: its rows of a party's table, of phases and of ring matrices, and products with them.
 
-It knows nothing of Ray, of other workers or of other parties. What it holds has a name that the
-party's own process gave. A worker that dies is replaced by one that is told the same things in the
-same order (`worker_group`), so each method that changes something here is exact when repeated.
+It knows nothing of Ray and of this party's other workers, and of other parties only the links that
+it is given. What it holds has a name that the party's own process gave. A worker that dies is
+replaced by one that is told the same things in the same order (`worker_group`), so each method that
+changes something here is exact when repeated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,8 @@ from vertikal.compute.threads import one_blas_thread
 from vertikal.data.preparation import Preparation
 from vertikal.data.sources import Source
 from vertikal.data.tables import Block, Table
+from vertikal.errors import LinkLost
+from vertikal.kernels.feature_map import FeatureMap
 from vertikal.losses.pointwise import Loss
 from vertikal.ring.ring_matrix import RingMatrix
 from vertikal.solvers.feature_operator import ALL
@@ -35,6 +39,42 @@ Terms: TypeAlias = Sequence[tuple[str, Array | None]]
 """Numbers of all rows as a sum of kept ones, each by its name and times a factor (outputs,)."""
 
 
+class RowLinks(Protocol):
+    """Links of one worker to those of other parties; `mesh.worker_links` has them."""
+
+    address: str
+
+    def listen(self, port: int) -> None: ...
+
+    def dial(self, peer: str, worker: int, address: str) -> None: ...
+
+    def send(self, peer: str, worker: int, tag: str, values: Array) -> None: ...
+
+    def receive(
+        self, peer: str, worker: int, tag: str, dtype: npt.DTypeLike, shape: tuple[int, ...]
+    ) -> Array: ...
+
+
+@dataclass(frozen=True)
+class LocalWork:
+    """Ring elements that a worker is to compute and mask."""
+
+    feature_map: str
+    table: str
+    rows: Array
+    every: int
+    mask: Mask
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Neighbouring rows of these elements that go to one worker of another party, or come."""
+
+    worker: int
+    tag: str
+    rows: slice
+
+
 class ShardWorker:
     """The rows of one worker."""
 
@@ -42,6 +82,7 @@ class ShardWorker:
         self._place = Place(device)
         self._threads = threads
         self._held: dict[str, Any] = {}
+        self._scratch = np.empty(0, np.uint8)
         self._counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
         self._blas = ExitStack()
         # The last bits of a product depend on it, as in the party's own process.
@@ -51,10 +92,18 @@ class ShardWorker:
         """Tell where this worker runs, and by which version."""
         return {"version": __version__, "host": socket.gethostname(), "process": os.getpid()}
 
+    def close(self) -> None:
+        """Let go of everything."""
+        self.forget(list(self._held))
+        self._counts.clear()
+        self._scratch = np.empty(0, np.uint8)
+
     def forget(self, names: Sequence[str]) -> None:
         """Let go of these things."""
         for name in names:
-            self._held.pop(name, None)
+            gone = self._held.pop(name, None)
+            if hasattr(gone, "close"):
+                gone.close()
 
     # Columns and what is computed of them.
 
@@ -93,11 +142,81 @@ class ShardWorker:
         self, feature_map: str, table: str, rows: Array, every: int, mask: Mask | None
     ) -> Array:
         """Compute this party's ring elements of some rows, and mask them if they are to be sent."""
+        given = self._held[feature_map]
         block = self._held[table].block(as_slice(rows))
-        elements = self._place.local(self._held[feature_map], block, every)
+        elements = self._place.local(given, block, every, self._room(given, len(rows)))
         if mask is not None:
             mask(elements)
         return elements
+
+    def _room(self, feature_map: FeatureMap, rows: int) -> Array:
+        """Return memory for elements; it is used again once an answer has been sent or kept.
+
+        Memory that is new for every block costs more than to compute what is written to it.
+        """
+        shape, dtype = (rows, feature_map.elements), feature_map.ring.dtype
+        size = rows * feature_map.elements * dtype.itemsize
+        if self._scratch.nbytes < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch[:size].view(dtype).reshape(shape)
+
+    # Links to workers of other parties.
+
+    def open_links(self, name: str, make: Callable[[int], RowLinks], number: int) -> None:
+        """Have links of worker ``number``."""
+        self._held[name] = make(number)
+
+    def listen(self, name: str, port: int) -> str:
+        """Let others dial this worker at a port, 0 for any; returns the address."""
+        links: RowLinks = self._held[name]
+        links.listen(port)
+        return links.address
+
+    def dial(self, name: str, peer: str, addresses: Sequence[str]) -> None:
+        """Make a link to each worker of another party."""
+        for number, address in enumerate(addresses):
+            self._held[name].dial(peer, number, address)
+
+    def send_local(self, links: str, work: LocalWork, peer: str, pieces: Sequence[Piece]) -> None:
+        """Compute and mask ring elements of some rows, and send them to workers of ``peer``."""
+        elements = self._worked(work)
+        lost = None
+        for piece in pieces:
+            try:
+                part = elements[piece.rows]
+                self._held[links].send(peer, piece.worker, piece.tag, part)
+            except LinkLost as error:
+                lost = error  # the others wait for their pieces
+        if lost is not None:
+            raise lost
+
+    def sum_local(
+        self,
+        links: str,
+        work: LocalWork,
+        pieces: Mapping[str, Sequence[Piece]],
+        kept: tuple[str, int] | None,
+        returned: bool,
+    ) -> Array | None:
+        """Compute and mask ring elements, and add what workers of other parties send.
+
+        ``kept`` is the name of summed elements, and the place there, at which the sum is kept.
+        """
+        elements = self._worked(work)
+        for peer, sent in pieces.items():
+            for piece in sent:
+                part = elements[piece.rows]
+                come = self._held[links].receive(
+                    peer, piece.worker, piece.tag, part.dtype, part.shape
+                )
+                np.add(part, come, out=part)
+        if kept is not None:
+            name, start = kept
+            self.add_elements(name, start, elements)
+        return elements if returned else None
+
+    def _worked(self, work: LocalWork) -> Array:
+        return self.local(work.feature_map, work.table, work.rows, work.every, work.mask)
 
     # Summed ring elements, and products with their features.
 
@@ -109,9 +228,9 @@ class ShardWorker:
         """Keep the elements of some rows."""
         self._held[name][start : start + len(elements)] = elements
 
-    def elements(self, name: str) -> Array:
-        """Return all elements of this worker."""
-        return np.asarray(self._held[name])
+    def elements(self, name: str, rows: slice = ALL) -> Array:
+        """Return elements of this worker, all by default."""
+        return np.asarray(self._held[name][rows])
 
     def begin_operator(self, name: str, feature_map: str, elements: str, precise: bool) -> None:
         """Make Φ of the elements; ``precise`` is decided by the rows of all workers."""

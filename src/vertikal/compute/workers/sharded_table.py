@@ -134,8 +134,10 @@ class SpreadElements:
         self._parts, self._out = parts, out
 
     def result(self) -> Array:
-        """Wait for the elements, (rows, elements)."""
+        """Wait for the elements, (rows, elements); they may be read-only."""
         found = [(places, pending.answer()) for places, pending in self._parts]
+        if len(found) == 1 and self._out is None:
+            return np.asarray(found[0][1])
         shape = (sum(len(places) for places, _ in found), found[0][1].shape[1])
         elements = np.empty(shape, found[0][1].dtype) if self._out is None else self._out
         for places, part in found:

@@ -8,6 +8,8 @@ the workers as well.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from vertikal.compute.workers.resident_rows import (
     SpreadResiduals,
     SpreadRows,
 )
-from vertikal.compute.workers.worker_group import WorkerGroup, answers, summed
+from vertikal.compute.workers.worker_group import Pending, WorkerGroup, answers, summed
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.solvers.feature_operator import ALL, FeatureOperator
 from vertikal.solvers.objective import Objective, RowObjective
@@ -56,10 +58,14 @@ class SpreadStore(ElementStore):
             self.layout.put_back(values, worker, part)
         return values
 
-    def room(self, where: slice) -> Array | None:
-        return None
+    def room(self, where: slice) -> Any:
+        """Hand out the place of these rows at the workers, for sums that are taken there."""
+        return SpreadRoom(self, where) if self._map.kept_dtype is None else None
 
-    def add(self, where: slice, total: Array) -> Array:
+    def add(self, where: slice, total: Any) -> Any:
+        if isinstance(total, SpreadTotal):
+            total.keep()
+            return total
         kept = self._map.keep(total)
         for worker, places, local in self.layout.parts(np.arange(where.start, where.stop)):
             part = kept[places[0] : places[-1] + 1] if len(places) == len(kept) else kept[places]
@@ -75,6 +81,48 @@ class SpreadStore(ElementStore):
         for worker, places, local in self.layout.parts(np.arange(where.start, where.stop)):
             stored = self.group.store(kept[places])
             self.group.change(worker, self.name, "add_elements", int(local[0]), stored)
+
+
+@dataclass(frozen=True)
+class SpreadRoom:
+    """The place of some rows in a store at the workers."""
+
+    store: SpreadStore
+    where: slice
+
+
+class SpreadTotal:
+    """Sums of ring elements that workers took and hold in their place in a store.
+
+    ``parts`` are (rows, request, its answer), an answer being the elements or None.
+    """
+
+    def __init__(
+        self, room: SpreadRoom, parts: Sequence[tuple[slice, Pending, Array | None]]
+    ) -> None:
+        self._store, self._where = room.store, room.where
+        self._parts = parts
+
+    def keep(self) -> None:
+        """Store copies for workers that take a lost one's place."""
+        store = self._store
+        for rows, pending, elements in self._parts:
+            copy = None if elements is None else store.group.store(elements)
+            start = store.layout.place(rows.start)
+            store.group.has_changed(pending, store.name, "add_elements", start, copy)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Bring the sums here."""
+        store, found = self._store, []
+        for rows, pending, elements in self._parts:
+            if elements is not None:
+                found.append(elements)
+                continue
+            start = store.layout.place(rows.start)
+            there = slice(start, start + rows.stop - rows.start)
+            asked = store.group.ask(pending.number, "elements", store.name, there)
+            found.append(asked.answer())
+        return np.concatenate(found)
 
 
 class SpreadOperator(OpenOperator):

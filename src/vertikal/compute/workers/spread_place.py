@@ -15,6 +15,7 @@ from vertikal.compute.open_operator import Fetch, OpenOperator
 from vertikal.compute.place import Mask, Place, as_slice
 from vertikal.compute.workers.cluster import Workers
 from vertikal.compute.workers.sharded_table import ShardedTable, SpreadElements
+from vertikal.compute.workers.spread_links import SpreadLinks
 from vertikal.compute.workers.spread_operator import SpreadOperator, SpreadStore
 from vertikal.compute.workers.spread_ring_matrix import SpreadRingMatrix
 from vertikal.compute.workers.worker_group import WorkerGroup
@@ -48,6 +49,21 @@ class SpreadPlace(Place):
             return table
         return ShardedTable.sent(self.group, table)
 
+    def links(self, table: Table, make: Callable[[int], Any]) -> SpreadLinks:
+        assert isinstance(table, ShardedTable)
+        return SpreadLinks(self.group, table, self._known, make)
+
+    @property
+    def offers_links(self) -> bool:
+        return self.group.workers.direct
+
+    def linked_workers(self, table: Table) -> int:
+        offered = self.group.workers.direct and isinstance(table, ShardedTable)
+        return len(self.group) if offered else 0
+
+    def say(self, words: str) -> None:
+        self.group.say(words)
+
     def ahead(self, table: Table, height: int) -> int:
         """Blocks of ``height`` rows that keep all workers busy, while one is sent."""
         if not isinstance(table, ShardedTable):
@@ -61,8 +77,10 @@ class SpreadPlace(Place):
         table: Table,
         rows: Array,
         mask: Mask | None = None,
-        out: Array | None = None,
+        out: Any = None,
     ) -> Callable[[], Array]:
+        # A place at the workers is for sums that are taken there.
+        out = out if isinstance(out, np.ndarray) else None
         if not isinstance(table, ShardedTable) or not len(rows):
             return super().begin_local(feature_map, table, rows, mask, out)
         name, asked = self._known(feature_map), []
@@ -79,8 +97,10 @@ class SpreadPlace(Place):
         def result() -> Array:
             found = elements.result()
             if mask is not None and not there:
+                found = np.require(found, requirements="W")
                 mask(found)
-            return found
+            # With a mask they are only sent and added; without one they are the program's own.
+            return found if mask is not None else np.require(found, requirements="W")
 
         return result
 

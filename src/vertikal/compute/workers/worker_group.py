@@ -8,7 +8,8 @@ full), what a solver keeps is computed again. Requests that were under way are a
 So a request must rely on nothing that is changed before its answer is taken. And masked elements
 that are computed again carry the pads of the first time: this process alone sends, and only
 answers that it has taken, each once. What a lost worker computed has left the party never or
-through this process; the pad of a block that was sent is not asked for again.
+through this process; the pad of a block that was sent is not asked for again. Workers that send to
+other parties themselves are asked once (`ask_once`), and whoever asks learns that one was lost.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.compute.device.choice import DeviceName
+from vertikal.compute.workers import idle_workers
 from vertikal.compute.workers.cluster import Workers, connect
 from vertikal.compute.workers.row_layout import RowLayout
 from vertikal.compute.workers.shard_worker import ShardWorker
-from vertikal.errors import InputError, WorkerLost
+from vertikal.errors import InputError, LinkLost, WorkerLost
 from vertikal.side_by_side import cores
 from vertikal.version import __version__
 
@@ -36,6 +38,9 @@ Array: TypeAlias = npt.NDArray[Any]
 
 UNCONFIRMED = 16
 """Changes at one worker that are under way at a time."""
+
+ANSWERS = 5.0
+"""Seconds within which a worker that another run has left must answer to be used again."""
 
 SHARED = 1 << 16
 """Bytes from which on an argument for all workers is stored once."""
@@ -125,6 +130,18 @@ class WorkerGroup:
             if len(member.unconfirmed) > UNCONFIRMED:
                 self._confirm(number, UNCONFIRMED // 2)
 
+    def has_changed(self, pending: Pending, name: str, method: str, *arguments: Any) -> None:
+        """Note that the worker of a request holds something under ``name`` since its answer.
+
+        A worker that has taken its place meanwhile is told.
+        """
+        with self._lock:
+            member = self._members[pending.number]
+            if pending.reference[1] != member.begun:
+                self.change(pending.number, name, method, *arguments)
+            elif self.workers.retries:
+                member.told.append(Change(name, method, arguments))
+
     def change_all(self, name: str, method: str, *arguments: Any) -> None:
         """Tell all workers to hold the same thing."""
         for number in range(len(self)):
@@ -138,6 +155,12 @@ class WorkerGroup:
                 self, number, Change("", method, arguments), self._begin(member, method, arguments)
             )
 
+    def ask_once(self, number: int, method: str, *arguments: Any) -> Pending:
+        """Begin a request that no other worker may do again: its answer is then LinkLost."""
+        pending = self.ask(number, method, *arguments)
+        pending.once = True
+        return pending
+
     def ask_all(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all workers the same, side by side; returns their answers in order."""
         return answers([self.ask(number, method, *arguments) for number in range(len(self))])
@@ -148,11 +171,15 @@ class WorkerGroup:
         self._unused.extend(names)
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, or leave them to the next run on this machine."""
         with self._lock:
             for member in self._members:
                 if member.actor is not None and self._ray.is_initialized():
-                    self._ray.kill(member.actor)
+                    if self.workers.address is None:
+                        member.actor.close.remote()
+                        idle_workers.leave(self._ray, self._kind, member.actor)
+                    else:
+                        self._ray.kill(member.actor)
                 member.actor, member.told = None, []
                 member.unconfirmed.clear()
 
@@ -169,6 +196,8 @@ class WorkerGroup:
                 self._confirm(number, 0)
                 member = self._members[number]
                 reference, begun = pending.reference
+                if begun != member.begun and pending.once:
+                    raise self._lost_with(pending)
                 if begun != member.begun:
                     # It was asked before the worker was replaced.
                     change = pending.change
@@ -178,6 +207,11 @@ class WorkerGroup:
                 return self._take(reference)
             except self._losses() as error:
                 self._put_another(number, begun, error)
+                if pending.once:
+                    raise self._lost_with(pending) from None
+
+    def _lost_with(self, pending: Pending) -> LinkLost:
+        return LinkLost(f"{self.title(pending.number)} was lost, and its links with it")
 
     def _cluster(self) -> Any:
         with self._lock:
@@ -199,6 +233,8 @@ class WorkerGroup:
     def _take(self, reference: Any) -> Any:
         ray = self._cluster()
         try:
+            # `ray.get` alone looks for an answer at another node once a second.
+            ray.wait([reference], timeout=self.workers.patience, fetch_local=True)
             return ray.get(reference, timeout=self.workers.patience)
         except ray.exceptions.OutOfMemoryError:
             raise
@@ -245,8 +281,27 @@ class WorkerGroup:
                     self._greet(one)
                 except self._losses() as error:
                     self._put_another(one, self._members[one].begun, error)
-            self._say(self._whereabouts())
+            self.say(self._whereabouts())
         return member
+
+    @property
+    def _kind(self) -> object:
+        """All that a worker is made with."""
+        return self._device, self.workers.threads(cores()), self.workers.options()
+
+    def _left(self) -> Any | None:
+        """Return a worker that another run has left and that answers, if there is one."""
+        ray = self._cluster()
+        while self.workers.address is None:
+            actor = idle_workers.take(ray, self._kind)
+            if actor is None:
+                return None
+            try:
+                ray.get(actor.hello.remote(), timeout=ANSWERS)
+                return actor
+            except (*self._losses(), ray.exceptions.RaySystemError):
+                ray.kill(actor)
+        return None
 
     def _launch(self, number: int) -> None:
         """Begin to start a worker."""
@@ -256,7 +311,7 @@ class WorkerGroup:
         )
         member.begun += 1
         member.unconfirmed.clear()
-        member.actor = made.remote(self._device, workers.threads(cores()))
+        member.actor = self._left() or made.remote(self._device, workers.threads(cores()))
 
     def _greet(self, number: int) -> None:
         """Wait until a worker runs, and see that it does so by the same version."""
@@ -274,7 +329,8 @@ class WorkerGroup:
             )
         member.host = said["host"]
 
-    def _say(self, words: str) -> None:
+    def say(self, words: str) -> None:
+        """Write something about workers to the log, and to where progress is shown."""
         self._log(words)
         self.tell(words)
 
@@ -295,7 +351,7 @@ class WorkerGroup:
                     f"{lost} was lost, and so were {begun - 1} before it in its place ({why})"
                 ) from error
             self.lost += 1
-            self._say(f"{lost} was lost ({why}); its rows are done again")
+            self.say(f"{lost} was lost ({why}); its rows are done again")
             began = time.monotonic()
             if member.actor is not None:
                 self._cluster().kill(member.actor)
@@ -307,7 +363,7 @@ class WorkerGroup:
                 return
             member.unconfirmed.extend(self._send(member, change) for change in member.told)
         self._confirm(number, 0)
-        self._say(f"{self.title(number)} has its rows after {time.monotonic() - began:.1f} s")
+        self.say(f"{self.title(number)} has its rows after {time.monotonic() - began:.1f} s")
 
 
 class Pending:
@@ -318,6 +374,7 @@ class Pending:
     ) -> None:
         self._group = group
         self.number, self.change, self.reference = number, change, reference
+        self.once = False
 
     def answer(self) -> Any:
         """Wait for the answer."""

@@ -202,14 +202,18 @@ class Compute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """GPUs that each worker declares, and computes on."""
     memory: int | None = None
     """Bytes of memory that each worker declares."""
+    direct: bool = False
+    """Workers are linked with those of other parties that say the same."""
+    first_port: int | None = None
+    """Port at which the first worker is dialled; None: each at any that is free."""
 
     def spread(self) -> Workers | None:
         """Return the workers of this party, if it has any."""
         if not self.workers:
             return None
         given = msgspec.structs.asdict(self)
-        named = {name: given[name] for name in ("address", "cpus", "gpus", "memory")}
-        return Workers(count=self.workers, **named)
+        del given["device"], given["workers"]
+        return Workers(count=self.workers, **given)
 
 
 class PartyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

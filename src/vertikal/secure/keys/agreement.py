@@ -37,6 +37,8 @@ class KeyOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: str
     rows: int
     key: bytes
+    direct: bool = False
+    """Workers of this party may be linked with those of others; left out if they may not."""
 
 
 _COMPARED = {
@@ -55,6 +57,8 @@ class PairKeys:
     me: str
     job: str
     shared: Mapping[str, bytes]
+    direct: tuple[str, ...] = ()
+    """Peers whose workers may be linked with those of others."""
     _claimed: set[tuple[str, ...]] = field(default_factory=set, repr=False, compare=False)
 
     def claim(self, peer: str, *purpose: str) -> bytes:
@@ -78,17 +82,28 @@ class PairKeys:
 
 
 def agree(
-    mesh: Mesh, private_key: bytes, *, job: str, version: str, settings_digest: str, rows: int
+    mesh: Mesh,
+    private_key: bytes,
+    *,
+    job: str,
+    version: str,
+    settings_digest: str,
+    rows: int,
+    direct: bool = False,
 ) -> PairKeys:
     """Exchange public keys with all peers and check that everybody runs the same job.
 
-    ``private_key`` is 32 bytes from the operating system, used for this run only.
+    ``private_key`` is 32 bytes from the operating system, used for this run only. ``direct`` offers
+    links between workers.
     """
     own = X25519PrivateKey.from_private_bytes(private_key)
     public = own.public_key().public_bytes_raw()
-    mine = KeyOffer(PROTOCOL_VERSION, version, job, settings_digest, rows, public)
+    mine = KeyOffer(PROTOCOL_VERSION, version, job, settings_digest, rows, public, direct)
+    told = msgspec.structs.asdict(mine)
+    if not direct:
+        del told["direct"]
     for peer in mesh.peers:
-        mesh.send(peer, TAG, msgspec.structs.asdict(mine))
+        mesh.send(peer, TAG, told)
     offers = {peer: _offer(mesh, peer) for peer in mesh.peers}
     for peer, theirs in offers.items():
         _compare(mesh.me, mine, peer, theirs)
@@ -105,7 +120,7 @@ def agree(
             ) from None
         # Both public keys enter, in one order, so that the key is bound to this exchange.
         shared[peer] = hashlib.sha256(b"".join(sorted((public, theirs.key))) + secret).digest()
-    return PairKeys(mesh.me, job, shared)
+    return PairKeys(mesh.me, job, shared, tuple(p for p in offers if offers[p].direct))
 
 
 def _offer(mesh: Mesh, peer: str) -> KeyOffer:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -83,10 +83,11 @@ def apply_all(pads: Sequence[OneTimePad], values: Array, source: Array | None = 
 class SumPads:
     """The pads of one sum, one for each other party, for whatever process computes its elements.
 
-    A party with workers sends them there. Each worker masks the elements that it computed; where
-    one dies, its rows are computed and masked again, and the same rows under the same pads are the
-    same bytes. What is sent to another party is sent by the one process that took the pads, once:
-    `PaddedSum.finish` refuses a second time.
+    A party with workers sends them there, and each masks the elements that it computed. Where the
+    one process that took the pads sends to other parties, it sends once (`PaddedSum.finish` refuses
+    a second time), and a worker that takes a lost one's place may mask the same rows again. Where
+    workers send by links of their own, nobody knows what a lost one had sent: its sum is done again
+    with pads of other keys.
     """
 
     pads: tuple[tuple[bytes, int, int], ...]  # key, number, sign
@@ -105,8 +106,14 @@ class PendingSum:
     """A sum that has begun: its pads are taken, and its elements not yet sent."""
 
     mask: SumPads
-    number: int
+    tag: str
     sent: bool = False
+
+    def spend(self) -> None:
+        """Mark the sum as sent; a second time is refused."""
+        if self.sent:
+            raise PadReused("this sum has been sent already; its pads hide one message only")
+        self.sent = True
 
 
 class PadSequence:
@@ -145,15 +152,18 @@ def group_name(group: tuple[str, ...]) -> str:
     return hashlib.sha256(encode_texts(*group)).hexdigest()[:8]
 
 
-def summable(values: Array, to: str, group: tuple[str, ...]) -> Array:
-    """Return ``values`` so that they can be masked in place; refuse what cannot be summed."""
+def summable(values: Array, to: str, group: tuple[str, ...], *, written: bool = True) -> Array:
+    """Return ``values`` so that they can be masked in place, or only sent if not ``written``.
+
+    Refuse what cannot be summed.
+    """
     if values.dtype.kind != "u":
         raise InputError.of("values", "ring elements (unsigned integers)", str(values.dtype))
     if to not in group:
         raise InputError.of("to", f"one of the summing parties {list(group)}", to)
     # Asked for a dtype that is equal but not the same object, numpy answers with another array.
     native = values.dtype if values.dtype.isnative else values.dtype.newbyteorder("=")
-    return np.require(values, native, ["C", "W"])
+    return np.require(values, native, ["C", "W"] if written else ["C"])
 
 
 class PaddedSum:
@@ -184,15 +194,19 @@ class PaddedSum:
     def begin(self) -> PendingSum:
         """Take the pads of the next sum; several may have begun, and end in any order."""
         pads = tuple(sequence.hand_out() for sequence in self._pads.values())
+        tag = f"sum/{self._purpose}/{group_name(self._group)}/{self._rounds}"
         self._rounds += 1
-        return PendingSum(SumPads(pads), self._rounds - 1)
+        return PendingSum(SumPads(pads), tag)
 
-    def finish(self, pending: PendingSum, masked: Array, to: str) -> Array | None:
-        """Sum everybody's elements, which are masked already, at party ``to``."""
-        if pending.sent:
-            raise PadReused("this sum has been sent already; its pads hide one message only")
-        pending.sent = True
-        values = summable(masked, to, self._group)
-        tag = f"sum/{self._purpose}/{group_name(self._group)}/{pending.number}"
-        order = (to, *(name for name in self._group if name != to))
-        return reduce(self._mesh, values, self._shape(order), tag)
+    def finish(
+        self, pending: PendingSum, masked: Array, to: str, apart: Collection[str] = ()
+    ) -> Array | None:
+        """Sum everybody's elements, which are masked already, at party ``to``.
+
+        At ``to`` they contain those of the parties ``apart`` already, whose workers sent them by
+        links of their own.
+        """
+        pending.spend()
+        values = summable(masked, to, self._group, written=False)
+        order = (to, *(name for name in self._group if name != to and name not in apart))
+        return reduce(self._mesh, values, self._shape(order), pending.tag)
