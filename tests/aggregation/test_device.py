@@ -41,14 +41,16 @@ LENIENT = RoundPolicy(fewest=2, difference=1)
 
 
 @contextmanager
-def served(hall: Hall, **rounds: object) -> Iterator[AggregationServer]:
-    """Run a server of ratings in a thread while the block lasts."""
+def served(
+    hall: Hall, task: str = 'kind = "ratings"\nitems = "items.txt"', **rounds: object
+) -> Iterator[AggregationServer]:
+    """Run a server, of ratings unless said otherwise, in a thread while the block lasts."""
     ready, loop, stop = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
     found: list[AggregationServer] = []
 
     async def serve() -> None:
         settings = {"opens": USERS} | rounds
-        file = hall.write('kind = "ratings"\nitems = "items.txt"', **settings)
+        file = hall.write(task, **settings)
         found.append(AggregationServer(file, hall.said.append))
         await found[0].run(stop, ready.set)
 
@@ -237,6 +239,16 @@ def test_rows_are_bounded(hall):
                 device.rows(np.array([0, 1]))
         with Device.open(folder.folder) as device, pytest.raises(PeerStopped, match="is gone"):
             device.rows(np.array([ITEMS]))
+
+
+def test_a_server_of_columns_has_no_items(hall):
+    with served(hall, 'kind = "columns"\nrows = 3') as server:
+        folder = enrolled(hall, server.port, "u00")
+        with (
+            Device.open(folder.folder) as device,
+            pytest.raises(InputError, match="'hall' sums columns and has no items; take part with"),
+        ):
+            recommend(device, folder, ["book 1"], 3)
 
 
 def test_a_device_says_what_it_lacks(hall, tmp_path):

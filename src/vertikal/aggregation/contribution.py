@@ -26,9 +26,13 @@ class Contribution:
         if block.ndim != 2 or block.dtype.kind not in "iuf" or not np.isfinite(block).all():
             raise InputError.of("columns", "finite numbers in one or two dimensions", block.dtype)
         whole = np.rint(block)
-        if (whole != block).any() or np.abs(whole).max(initial=0) > task.largest:
+        wrong = (whole != block) | (np.abs(whole) > task.largest)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
             raise InputError.of(
-                "columns", f"whole numbers of at most {task.largest} in magnitude", "others"
+                "columns",
+                f"whole numbers of at most {task.largest} in magnitude",
+                f"{block[row, column]} in row {row + 1}",
             )
         if task.kind == "ratings" and block.min(initial=0) < 0:
             raise InputError.of("ratings", "0 or 1", "negative numbers")

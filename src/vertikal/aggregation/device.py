@@ -54,7 +54,13 @@ from vertikal.aggregation.participant import Participant
 from vertikal.aggregation.task import MOST_ROWS as MOST_ITEMS
 from vertikal.aggregation.task import Task
 from vertikal.aggregation.tls import check_server, client_context
-from vertikal.errors import DeadlineExceeded, PeerStopped, PeerVisibleError, WireError
+from vertikal.errors import (
+    DeadlineExceeded,
+    InputError,
+    PeerStopped,
+    PeerVisibleError,
+    WireError,
+)
 from vertikal.mesh.wire import MAX_RECORD
 from vertikal.secure.secagg.client_keys import SigningKey
 
@@ -199,6 +205,11 @@ class Device:
 
     def items(self) -> list[str]:
         """Ask for the names of all items, by number."""
+        if self.task.kind != "ratings":
+            raise InputError(
+                f"{self.name}: server {self.server.aggregation!r} sums columns and has no items; "
+                "take part with columns"
+            )
         names: list[str] = []
         while True:
             self._send(AskItems(len(names)))

@@ -7,23 +7,10 @@ with the one that it was given. Clients show who they are afterwards, by their t
 from __future__ import annotations
 
 import ssl
-from asyncio import sslproto
 
 from vertikal.errors import CertificateUnknown
 from vertikal.secure.keys.credentials import key_as_file
 from vertikal.secure.keys.identity import Certificate, Identity
-
-READ_LIMIT = 1 << 15
-"""Bytes that are read at a time; twice as many may wait to be taken."""
-
-
-def bound_read_buffers() -> None:
-    """Let TLS connections of this process, from now on, have read buffers of ``READ_LIMIT`` bytes.
-
-    asyncio gives each of them 256 KiB, idle or not, and has no option for it: thousands of clients
-    that wait would be a gigabyte.
-    """
-    sslproto.SSLProtocol.max_size = READ_LIMIT
 
 
 def server_context(identity: Identity) -> ssl.SSLContext:

@@ -6,12 +6,14 @@ import asyncio
 import errno
 import os
 import sys
+import tracemalloc
 from dataclasses import fields, is_dataclass
 
 import msgspec
 import numpy as np
 import pytest
 
+from tests.aggregation.hall import Hall
 from vertikal.aggregation.contribution import Contribution
 from vertikal.aggregation.device_folder import ServerAddress, sign_for
 from vertikal.aggregation.messages import HEAD, Challenge, packed, unpacked_down, unpacked_up
@@ -21,6 +23,7 @@ from vertikal.aggregation.server import round_run
 from vertikal.aggregation.server.connection import ClientConnection
 from vertikal.aggregation.server.round_run import Deadlines, RoundRun
 from vertikal.aggregation.task import Task, Tile
+from vertikal.aggregation.tls import client_context
 from vertikal.errors import DiskFull
 from vertikal.secure.secagg.client_keys import SigningKey
 
@@ -145,25 +148,38 @@ def test_no_more_questions_are_made_than_are_being_sent(tmp_path, monkeypatch):
     assert table.most_sending == 4
 
 
+class Deaf:
+    """A stream that takes nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.transport, self.reads, self.pieces = self, asyncio.Event(), []
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        assert high == 1
+
+    def write(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+
+    async def drain(self) -> None:
+        await self.reads.wait()
+
+    def abort(self) -> None: ...
+
+
+def connection_over(stream: Deaf) -> ClientConnection:
+    key = SigningKey.fresh()
+    address = ServerAddress("hall", "127.0.0.1:1", "sha256:me", key.public)
+    return ClientConnection(sign_for(key, address, "ada", key.public), None, stream, None)
+
+
+async def end(tasks: list[asyncio.Task]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def test_a_question_is_made_once_others_have_been_read():
     """Clients that do not read keep the others' questions from being made."""
-
-    class Deaf:
-        """A stream that takes nothing until it is told to."""
-
-        def __init__(self) -> None:
-            self.transport, self.reads, self.pieces = self, asyncio.Event(), []
-
-        def set_write_buffer_limits(self, high: int) -> None:
-            assert high == 1
-
-        def write(self, piece: bytes) -> None:
-            self.pieces.append(piece)
-
-        async def drain(self) -> None:
-            await self.reads.wait()
-
-        def abort(self) -> None: ...
 
     async def scenario() -> None:
         slots, made = asyncio.Semaphore(2), []
@@ -172,16 +188,10 @@ def test_a_question_is_made_once_others_have_been_read():
             made.append(number)
             return bytes(50_000)
 
-        ticket = sign_for(
-            key := SigningKey.fresh(),
-            ServerAddress("hall", "127.0.0.1:1", "sha256:me", key.public),
-            "ada",
-            key.public,
-        )
         streams = [Deaf() for _ in range(5)]
         tasks = []
         for number, stream in enumerate(streams):
-            one = ClientConnection(ticket, None, stream, None)
+            one = connection_over(stream)
             asked = one.ask(lambda n=number: frame(n), Challenge, 99, 20.0, slots)
             tasks.append(asyncio.create_task(asked))
         await asyncio.sleep(0.01)
@@ -192,8 +202,48 @@ def test_a_question_is_made_once_others_have_been_read():
         await asyncio.sleep(0.01)
         assert made == [0, 1, 2]
         assert sum(map(len, streams[1].pieces)) == 50_000
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
 
     asyncio.run(scenario())
+
+
+def test_pieces_of_two_messages_do_not_mix():
+    async def scenario() -> None:
+        stream, slots = Deaf(), asyncio.Semaphore(1)
+        one = connection_over(stream)
+        asked = one.ask(lambda: b"q" * 50_000, Challenge, 99, 20.0, slots)
+        tasks = [asyncio.create_task(asked), asyncio.create_task(one.tell(b"t" * 20_000))]
+        await asyncio.sleep(0.01)
+        stream.reads.set()
+        await asyncio.sleep(0.01)
+        assert b"".join(stream.pieces) == b"q" * 50_000 + b"t" * 20_000
+        await end(tasks)
+
+    asyncio.run(scenario())
+
+
+def test_an_idle_connection_costs_less_than_what_asyncio_reads_tls_into(tmp_path):
+    """Both ends are in this process, and together have less than one end had: 256 KiB."""
+    hall, count = Hall.build(tmp_path), 20
+
+    async def scenario() -> int:
+        async with hall.serving() as server:
+
+            async def greeted() -> asyncio.StreamWriter:
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", server.port, ssl=client_context()
+                )
+                await reader.readexactly(HEAD)
+                return writer
+
+            writers = [await greeted()]  # what is made once
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            writers += [await greeted() for _ in range(count)]
+            held = tracemalloc.get_traced_memory()[0] - before
+            tracemalloc.stop()
+            for writer in writers:
+                writer.transport.abort()
+            return held
+
+    assert asyncio.run(scenario()) < count * 256 * 1024

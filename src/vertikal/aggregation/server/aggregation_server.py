@@ -52,13 +52,17 @@ from vertikal.aggregation.messages import (
     read_head,
     unpacked_up,
 )
-from vertikal.aggregation.server.connection import ClientConnection
+from vertikal.aggregation.server.connection import (
+    READ_LIMIT,
+    ClientConnection,
+    bound_read_buffers,
+)
 from vertikal.aggregation.server.kernel_store import KernelStore
 from vertikal.aggregation.server.round_book import RoundBook, RoundRecord
 from vertikal.aggregation.server.round_run import Deadlines, RoundRun, RoundSum
 from vertikal.aggregation.server.server_file import ServerFile, read_items
 from vertikal.aggregation.task import Tile
-from vertikal.aggregation.tls import READ_LIMIT, bound_read_buffers, server_context
+from vertikal.aggregation.tls import server_context
 from vertikal.errors import (
     DiskFull,
     IdentityError,

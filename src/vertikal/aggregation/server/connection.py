@@ -11,6 +11,7 @@ goes out piece by piece as the client reads, and a vector is written to a file a
 from __future__ import annotations
 
 import asyncio
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from typing import IO, Any
 
 from vertikal.aggregation.enrolment import Ticket
 from vertikal.aggregation.messages import HEAD, RECORD, SMALL, VECTOR, Up, read_head, unpacked_up
-from vertikal.aggregation.tls import READ_LIMIT
 from vertikal.errors import VertikalError, WireError
 from vertikal.files import disk_error
 from vertikal.node.rate_limit import RateLimit
@@ -27,8 +27,19 @@ from vertikal.node.rate_limit import RateLimit
 PIECE = 1 << 14
 """Bytes that are sent at a time. No more than this waits for a client that does not read, beside
 the 64 KiB that asyncio hands to the system ahead."""
+READ_LIMIT = 1 << 15
+"""Bytes that are read at a time; twice as many may wait to be taken."""
 REQUEST = 30.0
 """Seconds that a request may take from its first byte to its last, and its answer to be read."""
+
+
+def bound_read_buffers() -> None:
+    """Let TLS connections of this process, from now on, have read buffers of ``READ_LIMIT`` bytes.
+
+    asyncio gives each of them 256 KiB, idle or not, and has no option for it: thousands of clients
+    that wait would be a gigabyte.
+    """
+    sslproto.SSLProtocol.max_size = READ_LIMIT
 
 
 @dataclass(frozen=True)
