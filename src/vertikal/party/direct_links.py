@@ -124,7 +124,8 @@ class DirectLinks:
                 why = self._hear(to, "sum", LinksState).lost
         if why:
             self._renewals += 1
-            self._place.say(f"links between workers are made anew, since {why}")
+            then = "made anew" if self._renewals <= RENEWALS else "given up"
+            self._place.say(f"links between workers are {then}, since {why}")
         return not why
 
     def _join(self, to: str, peers: list[str]) -> dict[str, int]:

@@ -122,8 +122,12 @@ class SpreadLinks:
         return result
 
     def close(self) -> None:
-        """End the links, with the next change at the workers."""
+        """End the links at both ends, once the workers have done what was asked before.
+
+        Workers of others that wait for more learn by it that nothing follows.
+        """
         self._group.forget(self._name)
+        self._group.let_go()
 
     def _runs(self, work: BlockWork) -> list[tuple[int, slice, LocalWork]]:
         """Return (worker, its rows, the request) for each run of rows at one worker."""

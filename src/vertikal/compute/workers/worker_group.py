@@ -170,6 +170,11 @@ class WorkerGroup:
         # Called by the garbage collector, too: nothing waits here.
         self._unused.extend(names)
 
+    def let_go(self) -> None:
+        """Let workers let go of what is to be forgotten now."""
+        with self._lock:
+            self._clear()
+
     def close(self) -> None:
         """End the workers, or leave them to the next run on this machine."""
         with self._lock:
