@@ -57,7 +57,7 @@ OPEN_BYTES = 1
 """Bytes that the busiest party sends for a row and a direction."""
 HIDDEN_BYTES = {32: 12, 64: 19}
 """The same where features are hidden, in words of so many bits, about."""
-ENCRYPTED_BYTES = 20
+ENCRYPTED_BYTES = 14
 """The same between two parties without a dealer, on many rows."""
 
 

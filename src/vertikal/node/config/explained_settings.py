@@ -77,6 +77,8 @@ EXPLAINED = {
     "compute.cpus": "cores that each worker declares",
     "compute.gpus": "GPUs that each worker declares",
     "compute.memory": "bytes of memory that each worker declares",
+    "compute.direct": "whether workers send masked phases straight to those of other parties",
+    "compute.first_port": "the port at which others reach the first worker, the second at the next",
 }
 """Meaning of each setting, by its section and name."""
 _SECTIONS = ("policy", "http", "monitor", "console", "log", "compute")
