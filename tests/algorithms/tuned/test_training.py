@@ -367,6 +367,25 @@ def test_too_few_rows_to_hide():
         trained(tables, classes_of(tables), settings)
 
 
+@pytest.mark.parametrize("outputs", [1, 12])
+def test_as_few_rows_as_a_hidden_model_can_do_with(outputs):
+    """The helper, who counts gradients, opens all that so few rows need."""
+    settings = settings_of(disclosure="values", outputs=outputs)
+    fewest = settings.model_block(settings.growth(36 * outputs)[0]).fewest_rows()
+    assert fewest == 36 * outputs
+    tables = columns_of(fewest)
+    y = np.where(np.arange(outputs) == np.arange(fewest)[:, None] % max(2, outputs), 1.0, -1.0)
+    shards, _ = trained(tables, y, settings)
+    assert shards["bank"].training.iterations == 0
+    with pytest.raises(InputError, match=rf"^rows must be at least {fewest} .*36 for each output"):
+        trained({name: some[1:] for name, some in tables.items()}, y[1:], settings)
+
+
+def test_more_rows_than_short_words_can_sum():
+    with pytest.raises(InputError, match=r"^bits must be 64 .* more than 2500000 rows"):
+        settings_of(disclosure="values").check_rows(2_500_001)
+
+
 def test_a_bad_choice_is_refused(monkeypatch):
     monkeypatch.setattr(search, "bandwidths_of", lambda multiples: (1e9, 1.0))
     with pytest.raises(Exception, match="announced the choice"):

@@ -50,6 +50,8 @@ SMALL_WIDTH = 512
 HIDDEN_WIDTH = 2048
 """Directions of ``n_components="auto"`` where features are hidden: one pass, no steps, and half of
 them on few rows."""
+FEWEST_GRADIENTS = 3
+"""Gradients of a model of hidden features at least: two of an iteration, and one on all rows."""
 CHAINED_TOLERANCE = 3e-3
 """Tolerance of fits on values of few bits: below that of one plain fit, since each fit goes on with
 the curvature of the last, and a smaller gradient takes few passes more."""
@@ -81,6 +83,10 @@ class PassSettings(FdsklSettings, frozen=True, kw_only=True, tag="pass"):
 
     def stopping(self) -> float:
         return min(super().stopping(), CHAINED_TOLERANCE)
+
+    def fewest_rows(self) -> int:
+        """Return the rows that one iteration and a last gradient of all rows take, where hidden."""
+        return FEWEST_GRADIENTS * self._rows_per_gradient() * self.outputs
 
     def plain(self) -> FdsklSettings:
         """Return what predictions need of them."""
@@ -122,7 +128,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         # All passes together open what rounds alone might, also where directions are few.
         quarter = max(1, width // len(self.label_parties) // 4)
         most = min(SEARCH_PASSES, max(1, quarter * (ROUNDS + 1) // self.searches()))
-        return self._block(width, most, FITS + sketches)
+        return self._block(width, most, FITS * self.outputs + sketches)
 
     def model_block(self, width: int) -> PassSettings:
         """Return the settings of a pass over all rows.
@@ -131,7 +137,7 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         """
         given = self.disclosure.max_passes if isinstance(self.disclosure, Values) else None
         left = None if given is None else given - self._search_passes()
-        return self._block(width, MODEL_PASSES, FITS, left)
+        return self._block(width, MODEL_PASSES, FITS * self.outputs, left)
 
     def _block(self, width: int, passes: int, extra: int, given: int | None = None) -> PassSettings:
         """Return the settings of a pass that opens so many values for each output, or as given.
@@ -231,9 +237,18 @@ class KernelSettings(JobSettings, frozen=True, kw_only=True, tag_field="program"
         return self.search_width() * self.searches() + self.most_components()
 
     def check_rows(self, rows: int) -> None:
-        """Refuse too few rows to hide."""
-        for block in (self.search_block(rows), self.model_block(self.growth(rows)[0])):
-            block.check_rows(self.search_rows(rows))
+        """Refuse too few rows to hide, or too many."""
+        block = self.model_block(self.growth(rows)[0])
+        self.search_block(rows).check_rows(self.search_rows(rows))
+        block.check_rows(rows)
+        if self.hides and rows < (fewest := block.fewest_rows()):
+            raise InputError.of(
+                "rows",
+                f"at least {fewest} with disclosure='values' ({fewest // self.outputs} for each "
+                "output, and two classes are one output): gradients of few rows show their "
+                "features; take more rows, merge classes, or use disclosure='open'",
+                rows,
+            )
 
 
 def refuse_sealed(disclosure: Any) -> None:
