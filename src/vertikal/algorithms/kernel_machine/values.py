@@ -34,8 +34,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Hidden: TypeAlias = HiddenFeatures | TwoPartyFeatures
 """One party's part in hidden features, by either protocol."""
 
-BLOCK_CELLS = 1 << 19
-"""Phases per message: small enough that a block's many arrays stay near the processor."""
+BLOCK_CELLS = 1 << 21
+"""Phases per message: few enough that a block's many arrays stay in the processor's last cache."""
 
 SPAN_CELLS = 1 << 23
 """Cells that label party, helper and dealer hold at a time while predicting."""
