@@ -72,11 +72,10 @@ fitting.start()
 if cluster is not None:
     # Ray adds nodes in the main thread only.
     assert reached.wait(200)
-    # Whichever nodes Ray gave to the label party: in the end it is the only one that works.
-    gone = nodes if kind == "solve" else nodes[:1]
-    for _ in gone:
+    # All of them, whichever nodes Ray gave to the label party: those of others may be done.
+    for _ in nodes:
         cluster.add_node(num_cpus=2)
-    for node in gone:
+    for node in nodes:
         cluster.remove_node(node, allow_graceful=False)
     lost.set()
 fitting.join()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
+from pathlib import Path
 from queue import Queue
 from typing import Annotated, Any
 
@@ -17,6 +23,9 @@ Some = Annotated[float, msgspec.Meta(ge=0, le=4096)]
 
 LAST_PORT = 65535
 Port = Annotated[int, msgspec.Meta(ge=1, le=LAST_PORT)]
+
+STARTING = 60.0
+"""Seconds that a cluster waits for others of this machine to have started."""
 
 _starting = threading.Lock()
 
@@ -105,12 +114,13 @@ def _start(ray: Any, address: str | None) -> None:
 
     def stay() -> None:
         try:
-            ray.init(
-                address=address or "local",
-                include_dashboard=False if address is None else None,
-                log_to_driver=False,
-                logging_level="ERROR",
-            )
+            with alone_on_this_machine() if address is None else nullcontext():
+                ray.init(
+                    address=address or "local",
+                    include_dashboard=False if address is None else None,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                )
         except Exception as error:
             ended.put(error)
             return
@@ -121,3 +131,29 @@ def _start(ray: Any, address: str | None) -> None:
     error = ended.get()
     if error is not None:
         raise InputError(f"workers: no Ray cluster at {address!r}: {error}") from error
+
+
+@contextmanager
+def alone_on_this_machine() -> Iterator[None]:
+    """Wait until no other process of this user starts a cluster here.
+
+    Of two that start at once, one may wait for ports of its own that the other has taken. Whoever
+    waits too long starts all the same.
+    """
+    path = Path(tempfile.gettempdir()) / f"vertikal-ray-{os.getuid()}.lock"
+    try:
+        number = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    except OSError:  # somebody else's file
+        yield
+        return
+    try:
+        end = time.monotonic() + STARTING
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.05)
+        yield
+    finally:
+        os.close(number)
