@@ -346,7 +346,7 @@ def test_plain_pairwise_slopes_are_derivatives():
 
 def test_blocks_of_any_height(monkeypatch):
     whole = make().fit(X, Y)
-    monkeypatch.setattr(hidden, "BLOCK_CELLS", D * 17)
+    monkeypatch.setattr(hidden, "BLOCK_BYTES", 8 * D * 17)
     cut = make().fit(X, Y)
     np.testing.assert_allclose(coefficients(cut), coefficients(whole), rtol=0, atol=2e-3)
 

@@ -416,7 +416,7 @@ def test_too_many_rows_for_32_bits(monkeypatch):
 def test_blocks_and_spans_of_any_height(monkeypatch):
     whole = make(disclosure="values").fit(X, Y)
     expected = whole.decision_function(NEW)
-    monkeypatch.setattr(hidden, "BLOCK_CELLS", 48 * 17)
+    monkeypatch.setattr(hidden, "BLOCK_BYTES", 4 * 48 * 17)
     monkeypatch.setattr(hidden, "SPAN_CELLS", 48 * 40)
     cut = make(disclosure="values").fit(X, Y)
     np.testing.assert_allclose(cut.decision_function(NEW), expected, atol=1e-3)

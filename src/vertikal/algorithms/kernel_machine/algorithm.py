@@ -29,7 +29,12 @@ from vertikal.algorithms.kernel_machine.labels.parts import KNOWN, SLOPES, TOTAL
 from vertikal.algorithms.kernel_machine.phases import REQUESTS, phases_of
 from vertikal.algorithms.kernel_machine.relevance import SKETCHES, column_relevance
 from vertikal.algorithms.kernel_machine.sealed import DISCLOSURES as SEALED
-from vertikal.algorithms.kernel_machine.sealed import minimise, sealed_steps_of, training_block
+from vertikal.algorithms.kernel_machine.sealed import (
+    WORD_BITS,
+    minimise,
+    sealed_steps_of,
+    training_block,
+)
 from vertikal.algorithms.kernel_machine.sealed_residuals import (
     PairwiseSquareResiduals,
     ResidualMap,
@@ -385,13 +390,13 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         width, dtype = settings.n_components, Ring(settings.feature_map.bits).dtype
         if not settings.seals:
             hidden = dealing.hidden(hidden_block(settings, label_party, rows, training=True))
-            for block in message_blocks(slice(0, rows), width):
+            for block in message_blocks(slice(0, rows), width, settings.values.bits):
                 hidden.add(np.zeros((block.stop - block.start, width), dtype))
             return
         residual_map = self.sealed_residuals(rows, settings.outputs, None)
         steps = sealed_steps_of(settings, rows, residual_map)
         sealed = dealing.sealed(training_block(settings, rows, residual_map, steps))
-        for block in message_blocks(slice(0, rows), width):
+        for block in message_blocks(slice(0, rows), width, WORD_BITS):
             sealed.add(np.zeros((block.stop - block.start, width), dtype))
         residual_map.begin(sealed, steps)
         minimise(sealed, residual_map, steps)

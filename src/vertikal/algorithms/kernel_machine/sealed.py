@@ -40,6 +40,8 @@ from vertikal.solvers.sealed_steps import (
 Array = npt.NDArray[Any]
 
 ONE = 1 << MOMENTUM_BITS
+WORD_BITS = 64
+"""Bits of the words in which everything is shared."""
 
 DISCLOSURES = {
     "keys": Disclosure("dealer's keys", "keys that the dealer drew", NOTHING, True),
@@ -164,7 +166,7 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
     (label_party,) = shard.settings.label_parties
     sealed = party.sealed_features(label_party, *shard.settings.assistants(), agreed, DISCLOSURES)
     feature_map = direction_block(shard, draw_directions(shard, label_party)).feature_map
-    for block, (own,) in local_phases(party, [feature_map], span, agreed.width):
+    for block, (own,) in local_phases(party, [feature_map], span, agreed.width, WORD_BITS):
         with party.naming("phases"):
             phases = own()
         sealed.add(phases)

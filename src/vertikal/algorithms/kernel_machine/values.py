@@ -34,8 +34,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Hidden: TypeAlias = HiddenFeatures | TwoPartyFeatures
 """One party's part in hidden features, by either protocol."""
 
-BLOCK_CELLS = 1 << 21
-"""Phases per message: few enough that a block's many arrays stay in the processor's last cache."""
+BLOCK_BYTES = 4 << 20
+"""Bytes of the words of one message: few enough that a block's many arrays stay in the cache."""
 
 SPAN_CELLS = 1 << 23
 """Cells that label party, helper and dealer hold at a time while predicting."""
@@ -164,15 +164,15 @@ def training_limits(settings: FdsklSettings, label_party: str, rows: int | None)
     )
 
 
-def message_blocks(span: slice, width: int) -> Iterator[slice]:
-    """Yield the rows in blocks, one for each message."""
-    height = max(16, BLOCK_CELLS // width)
+def message_blocks(span: slice, width: int, bits: int) -> Iterator[slice]:
+    """Yield the rows in blocks, one for each message of words of so many bits."""
+    height = max(16, 8 * BLOCK_BYTES // (bits * width))
     for start in range(span.start, span.stop, height):
         yield slice(start, min(start + height, span.stop))
 
 
 def local_phases(
-    party: Party, maps: Sequence[FeatureMap], span: slice, width: int
+    party: Party, maps: Sequence[FeatureMap], span: slice, width: int, bits: int
 ) -> Iterator[tuple[slice, list[Callable[[], Array]]]]:
     """Yield each block of rows with what waits for this party's phases of it, by these maps."""
 
@@ -180,7 +180,7 @@ def local_phases(
         rows = np.arange(block.start, block.stop)
         return [party.place.begin_local(one, party.table, rows) for one in maps]
 
-    blocks = list(message_blocks(span, width))
+    blocks = list(message_blocks(span, width, bits))
     height = blocks[0].stop - blocks[0].start if blocks else 1
     return begun_ahead(blocks, begin, party.place.ahead(party.table, height))
 
@@ -289,7 +289,8 @@ class HiddenPass:
             for label_party in self._maps
         }
         widest = max(self._settings.widths().values())
-        for block, phases in local_phases(party, list(self._maps.values()), span, widest):
+        maps, bits = list(self._maps.values()), self._settings.values.bits
+        for block, phases in local_phases(party, maps, span, widest, bits):
             for hidden, own in zip(self._hidden.values(), phases, strict=True):
                 with party.naming("phases"):
                     elements = own()
