@@ -66,7 +66,8 @@ def test_owners_and_a_dealer_without_data(tmp_path, level, names):
         assert auc(values, labels_by_id(world)) > 0.7
         degraded = lender.predict("credit", ("1000", "nobody"), True, None)
         assert [one["status"] for one in degraded] == ["ok", "degraded"]
-        assert degraded[0]["value"] == pytest.approx(values[0], abs=0.01)
+        # Each has noise of its own: of 12 bits of the sum of all coefficients' magnitudes.
+        assert degraded[0]["value"] == pytest.approx(values[0], abs=0.05)
         with pytest.raises(Exception, match="notary refused these predictions: 10 rows asked for"):
             lender.predict("credit", IDS[:10], False, None)
         shown = notary.answer({"command": "show", "job": digest})["text"]
