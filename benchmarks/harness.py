@@ -22,6 +22,8 @@ from typing import Any
 from benchmarks.charts import write_svg
 
 RESULTS = Path(__file__).parent / "results"
+REST = 0.3
+"""Seconds in which nothing runs, before each of several functions in turn."""
 PACKAGES = ("vertikal", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
 
 
@@ -101,10 +103,15 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def alternating(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Wall times of several functions, run in turn, so that a busy moment hits all of them."""
+    """Wall times of several functions, run in turn, so that a busy moment hits all of them.
+
+    Before each is a rest: threads of OpenBLAS go on spinning for a while after a product, and would
+    take a core from whoever comes next.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
+            time.sleep(REST)
             times[name].append(seconds(function))
     return times
 

@@ -21,8 +21,9 @@ from vertikal import errors
 
 PACKAGE = Path(__file__).parents[2] / "src" / "vertikal"
 
-MATHEMATICS = {
-    *("side_by_side", "ring", "kernels", "losses", "metrics", "solvers", "compute", "data")
+MACHINE = {"side_by_side", "reused_memory"}
+MATHEMATICS = MACHINE | {
+    *("ring", "kernels", "losses", "metrics", "solvers", "compute", "data"),
 }
 BELOW_PROGRAMS = MATHEMATICS | {"secure", "privacy", "party"}
 BELOW_ESTIMATORS = BELOW_PROGRAMS | {
@@ -51,16 +52,17 @@ ARROWS: dict[str, set[str]] = {
     "version": set(),
     "files": set(),
     "side_by_side": set(),
+    "reused_memory": set(),
     "ring": {"side_by_side"},
     "losses": set(),
     "metrics": set(),
     "data": set(),
     "mesh": set(),
     "reporting": set(),
-    "kernels": {"ring"},
+    "kernels": {"reused_memory", "ring"},
     "solvers": {"ring", "kernels", "losses"},
     "compute": {"side_by_side", "ring", "kernels", "losses", "solvers", "data", "version"},
-    "secure": {"ring", "mesh"},
+    "secure": {"reused_memory", "ring", "mesh"},
     "privacy": {"ring", "files"},
     "baselines": MATHEMATICS,
     "party": {"compute", "data", "kernels", "mesh", "privacy", "ring", "secure"},

@@ -21,6 +21,7 @@ from vertikal.mesh.party_threads import run_in_threads
 from vertikal.party.clock import Observer
 from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Ledger
+from vertikal.reused_memory import reused_memory
 from vertikal.version import __version__
 
 Wrap = Callable[[Mesh], Mesh]
@@ -101,7 +102,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
         return program(parties[name])
 
     began = time.perf_counter()
-    with one_blas_thread():
+    with one_blas_thread(), reused_memory():
         ended = run_in_threads(meshes, work, federation.dispensable)
     wall = time.perf_counter() - began
     results = {**kept, **ended.results}

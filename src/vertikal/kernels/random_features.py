@@ -24,6 +24,7 @@ from scipy import sparse
 
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
 from vertikal.kernels.phase_loops import LOOPS, Loops
+from vertikal.reused_memory import reused_memory
 from vertikal.ring.integers import LIMIT, Ring, check_steps
 
 _TILE = 1 << 18
@@ -82,7 +83,7 @@ class FourierMap(FeatureMap):
 
     def local(self, block: Block, out: Array | None = None) -> Array:
         shape = (block.shape[0], self._elements)
-        phases = np.empty(shape, self.ring.dtype) if out is None else out
+        phases = reused_memory.empty(shape, self.ring.dtype) if out is None else out
         within = self._loops.project(block, self.steps, self.offsets, phases)
         if within is None:
             height = max(16, _TILE // max(1, self._elements))

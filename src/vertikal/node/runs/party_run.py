@@ -75,6 +75,7 @@ from vertikal.node.storage.prepared_correlation import CorrelationFile
 from vertikal.party.checkpoints import Checkpoints, PartOfCheckpoints
 from vertikal.party.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure
+from vertikal.reused_memory import reused_memory
 from vertikal.secure.keys.prg import derive_key
 from vertikal.version import __version__
 
@@ -166,7 +167,7 @@ def run_party(run: PartyRun) -> Any:
     mesh, place = run.mesh, run.place
     try:
         try:
-            with one_blas_thread():
+            with one_blas_thread(), reused_memory():
                 try:
                     shard = _take_part(run)
                 finally:

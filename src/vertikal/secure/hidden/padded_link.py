@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
+from vertikal.reused_memory import reused_memory
 from vertikal.secure.hidden.roles import Roles
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.sums.pads import PadSequence
@@ -36,10 +37,14 @@ class PaddedLink:
         self._outgoing = PadSequence(keys, peer, "link", mesh.me, what, *roles.purpose)
         self._incoming = PadSequence(keys, peer, "link", peer, what, *roles.purpose)
 
-    def send(self, step: str, values: Array) -> None:
-        """Send ring elements to the peer; ``values`` is overwritten and must not be used again."""
-        self._outgoing.take().apply(values)
-        self._mesh.send(self.peer, f"{self._tag}/{step}", values)
+    def send(self, step: str, values: Array, *, keep: bool = False) -> None:
+        """Send ring elements to the peer.
+
+        ``values`` is overwritten and must not be used again, unless it is to be kept.
+        """
+        padded = reused_memory.empty(values.shape, values.dtype) if keep else values
+        self._outgoing.take().apply(padded, np.ascontiguousarray(values))
+        self._mesh.send(self.peer, f"{self._tag}/{step}", padded)
 
     def recv(
         self, step: str, dtype: npt.DTypeLike, shape: tuple[int, ...], out: Array | None = None
@@ -48,7 +53,7 @@ class PaddedLink:
 
         It is written to ``out`` where that is given.
         """
-        values = np.empty(shape, dtype) if out is None else out
+        values = reused_memory.empty(shape, dtype) if out is None else out
         padded = self._mesh.recv_array(self.peer, f"{self._tag}/{step}", dtype, shape)
         self._incoming.take().apply(values, padded)
         return values
@@ -65,9 +70,9 @@ class OpenShares:
         peer = roles.helper if mesh.me == roles.label_party else roles.label_party
         self._link = PaddedLink(mesh, keys, peer, roles, what)
 
-    def sum(self, step: str, share: Array) -> Array:
-        """Add this role's share and the other's."""
-        self._link.send(step, share.copy())
-        total = self._link.recv(step, share.dtype, share.shape)
+    def sum(self, step: str, share: Array, out: Array | None = None) -> Array:
+        """Add this role's share and the other's, in ``out`` where that is given."""
+        self._link.send(step, share, keep=True)
+        total = self._link.recv(step, share.dtype, share.shape, out)
         total += share
         return total

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
+from vertikal.reused_memory import reused_memory
 from vertikal.ring import products
 from vertikal.ring.wide_numbers import halves, wide_shape
 from vertikal.secure.hidden.dealing import Dealing
@@ -89,7 +90,7 @@ class TrigonometricShares:
             return
         rho = self._halves.take(shape, dtype)
         rho += self._helpers_halves.take(shape, dtype)
-        sigma = rho - phases
+        sigma = np.subtract(rho, phases, out=rho)
         for table in (self._cos, self._sin):
             share = self._shares.take(*self._words(shape))
             # The table's entry less A's share.
@@ -102,7 +103,9 @@ class TrigonometricShares:
     def open_as_label_party(self, share: Array) -> Array:
         """A: compute C_A (rows, D), with pairs (rows, 2D), from its share a of the phases."""
         shape, dtype = share.shape, share.dtype
-        self._to_helper.send("sum", share + self._halves.take(shape, dtype))
+        masked = self._halves.take(shape, dtype)
+        masked += share
+        self._to_helper.send("sum", masked)
         cos, sin = (self._shares.take(*self._words(shape)) for _ in range(2))
         opened = self._to_helper.recv("sum", dtype, shape)  # m
         return self._rotated(opened, cos, sin)
@@ -113,7 +116,7 @@ class TrigonometricShares:
         opened = self._halves.take(shape, dtype)
         opened += share
         opened += self._to_label_party.recv("sum", dtype, shape)  # m
-        self._to_label_party.send("sum", opened.copy())
+        self._to_label_party.send("sum", opened, keep=True)
         words, kind = self._words(shape)
         cos, sin = (self._dealing.recv("corrections", kind, words) for _ in range(2))
         return self._rotated(opened, cos, sin)
@@ -130,7 +133,7 @@ class TrigonometricShares:
             self._loops.rotate(opened, self._cos, self._sin, cos, sin)
             return cos
         width = opened.shape[1] * (2 if self._pairs else 1)
-        turned = np.empty((len(opened), width), self._dtype)
+        turned = reused_memory.empty((len(opened), width), self._dtype)
         if self._wide:
             both = halves(cos), halves(sin)
             self._loops.rotate_wide(opened, self._cos, self._sin, *both, turned)

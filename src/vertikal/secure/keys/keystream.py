@@ -20,8 +20,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from vertikal.errors import InputError
 
 KEY_BYTES = 32
-TILE = 1 << 18
-"""Bytes expanded at a time: small enough that pad, zeros and values stay in the cache."""
+TILE = 1 << 20
+"""Bytes expanded at a time: few enough to stay in the cache, and so many that threads of other
+parties in this process do not take turns with Python's lock more often than they need."""
 LONG = 1 << 17
 """Bytes from which GCM pays: opening it takes as long as a few ten thousand bytes."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import InputError
+from vertikal.reused_memory import reused_memory
 from vertikal.secure.keys.keystream import KEY_BYTES, TILE, Keystream
 
 Array = npt.NDArray[Any]
@@ -39,7 +40,7 @@ def uniform_elements(
 
     They come from another stream than `uniform_reals`, so that one key can serve one draw of each.
     """
-    elements = np.empty(shape, np.dtype(dtype))
+    elements = reused_memory.empty(shape, dtype)
     if elements.size:
         Keystream(key, stream).fill(elements.reshape(-1).view(np.uint8).data)
     return elements
@@ -68,7 +69,7 @@ def add_streams(values: Array, streams: Sequence[tuple[bytes, int]]) -> None:
         )
     opened = [(Keystream(key, 0), sign) for key, sign in streams]
     height = TILE // values.itemsize
-    tile = np.empty(min(height, values.size), values.dtype)
+    tile = reused_memory.empty((min(height, values.size),), values.dtype)
     for start in range(0, values.size, height):
         part = values[start : start + height]
         pad = tile[: part.size]

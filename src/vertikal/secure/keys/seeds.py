@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.errors import PadReused
+from vertikal.reused_memory import reused_memory
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.keystream import Keystream
 
@@ -34,7 +35,7 @@ class SeedSequence:
 
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return the next array: uniform unsigned integers, owned by the caller."""
-        elements = np.empty(shape, np.dtype(dtype))
+        elements = reused_memory.empty(shape, dtype)
         self.fill(elements)
         return elements
 

@@ -102,7 +102,7 @@ class SharedProduct:
             with self._own.add(rows) as own, self._common.add(rows) as common:
                 self._mask.fill(own)
                 share -= own
-                common[...] = self._opening.sum("difference", share)
+                self._opening.sum("difference", share, out=common)
                 if self._me == self._roles.label_party:
                     np.add(own, common, out=own)
         elif not self._dealing.prepared:

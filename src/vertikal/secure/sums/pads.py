@@ -26,6 +26,7 @@ import numpy.typing as npt
 from vertikal.errors import InputError, PadReused
 from vertikal.mesh.collectives import SHAPES, reduce
 from vertikal.mesh.interface import Mesh
+from vertikal.reused_memory import reused_memory
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.keystream import TILE, Keystream
 from vertikal.secure.keys.prg import encode_texts
@@ -71,7 +72,7 @@ def apply_all(pads: Sequence[OneTimePad], values: Array, source: Array | None = 
         raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
     for pad in pads:
         pad.spend()
-    room = np.empty(min(flat.size, TILE // flat.itemsize), flat.dtype)
+    room = reused_memory.empty((min(flat.size, TILE // flat.itemsize),), flat.dtype)
     for start in range(0, flat.size, room.size or 1):
         part, origin = flat[start : start + room.size], given[start : start + room.size]
         for pad in pads:

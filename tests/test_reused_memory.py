@@ -1,0 +1,129 @@
+"""Memory that is used again: by one array at a time, and only as long as a run lasts."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from vertikal.reused_memory import ALIGNMENT, SMALLEST, MemoryPool
+
+SHAPE = (4, SMALLEST)
+
+
+def place(array):
+    return array.ctypes.data
+
+
+@pytest.fixture
+def pool():
+    return MemoryPool()
+
+
+def test_memory_of_an_array_that_is_gone_serves_the_next(pool):
+    with pool():
+        first = pool.empty(SHAPE, np.uint8)
+        where = place(first)
+        del first
+        assert place(pool.empty(SHAPE, np.uint8)) == where
+        assert place(pool.empty((SMALLEST,), np.uint32)) == where  # as many bytes
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda array: array[1:2],
+        lambda array: array.reshape(-1).view(np.uint16)[3:5],
+        lambda array: array.T,
+        lambda array: array.reshape(-1).view(np.uint8).data,
+        lambda array: np.asarray(array[0]),
+    ],
+)
+def test_memory_is_not_used_again_while_there_is_a_view_of_it(pool, view):
+    with pool():
+        first = pool.empty(SHAPE, np.uint8)
+        where, seen = place(first), view(first)
+        del first
+        other = pool.empty(SHAPE, np.uint8)
+        assert place(other) != where
+        del seen
+        assert place(pool.empty(SHAPE, np.uint8)) == where
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.float64])
+def test_arrays_are_as_asked_for_and_begin_a_cache_line(pool, dtype):
+    with pool():
+        array = pool.empty((SMALLEST, 3), dtype)
+        assert (array.shape, array.dtype) == ((SMALLEST, 3), np.dtype(dtype))
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        assert place(array) % ALIGNMENT == 0
+        array[...] = 7
+        assert (array == 7).all()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, SMALLEST), (SMALLEST - 1,)])
+def test_small_arrays_are_ordinary(pool, shape):
+    with pool():
+        array = pool.empty(shape, np.uint8)
+        assert array.shape == shape
+        assert array.base is None
+
+
+def traced():
+    return tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def tracing():
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("tracing")
+def test_memory_is_let_go_after_the_last_run(pool):
+    before = traced()
+    with pool():
+        with pool():
+            pool.empty(SHAPE, np.uint8)
+        assert traced() - before > SMALLEST, "another run still lasts"
+    assert traced() - before < SMALLEST
+
+
+@pytest.mark.usefixtures("tracing")
+def test_an_array_that_outlives_its_run_takes_its_memory_along(pool):
+    before = traced()
+    with pool():
+        kept = pool.empty(SHAPE, np.uint8)
+    kept[...] = 3
+    with pool():
+        assert place(pool.empty(SHAPE, np.uint8)) != place(kept)
+        assert (kept == 3).all()
+    del kept
+    assert traced() - before < SMALLEST
+
+
+def test_nothing_is_kept_without_a_run(pool):
+    assert pool.empty(SHAPE, np.uint8).base is None
+
+
+def test_no_two_threads_have_the_same_memory(pool):
+    wrong = []
+
+    def work(mark):
+        for _ in range(300):
+            array = pool.empty((SMALLEST,), np.uint8)
+            array[:] = mark
+            if not (array == mark).all():
+                wrong.append(mark)
+
+    with pool():
+        threads = [threading.Thread(target=work, args=(mark,)) for mark in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
