@@ -102,16 +102,22 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def alternating(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+def alternating(
+    functions: dict[str, Callable[[], Any]], repeats: int, *, warm: bool = False
+) -> dict[str, list[float]]:
     """Wall times of several functions, run in turn, so that a busy moment hits all of them.
 
     Before each is a rest: threads of OpenBLAS go on spinning for a while after a product, and would
-    take a core from whoever comes next.
+    take a core from whoever comes next. ``warm`` calls each once more before, untimed: some
+    virtual machines hand memory back to their host while nobody has it, and get it again at a
+    hundredth of its speed, which says nothing about the functions.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
             time.sleep(REST)
+            if warm:
+                function()
             times[name].append(seconds(function))
     return times
 

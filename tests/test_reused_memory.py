@@ -19,7 +19,7 @@ def place(array):
 
 @pytest.fixture
 def pool():
-    return MemoryPool()
+    return MemoryPool(lasting=0)
 
 
 def test_memory_of_an_array_that_is_gone_serves_the_next(pool):
@@ -90,6 +90,24 @@ def test_memory_is_let_go_after_the_last_run(pool):
         with pool():
             pool.empty(SHAPE, np.uint8)
         assert traced() - before > SMALLEST, "another run still lasts"
+    assert traced() - before < SMALLEST
+
+
+@pytest.mark.usefixtures("tracing")
+@pytest.mark.parametrize(("lasting", "stay"), [(0, 0), (5, 2), (6, 3), (100, 3)])
+def test_no_more_than_a_limit_stays_for_the_next_run(lasting, stay):
+    """Three arrays of two units of memory: as many stay as the limit has room for."""
+    pool, before = MemoryPool(lasting=lasting * SMALLEST), traced()
+    with pool():
+        held = [pool.empty((2 * SMALLEST,), np.uint8) for _ in range(3)]
+        del held
+    left = traced() - before
+    assert abs(left - stay * 2 * SMALLEST) < SMALLEST
+    with pool():
+        again = [pool.empty((2 * SMALLEST,), np.uint8) for _ in range(stay)]
+        assert traced() - before - left < SMALLEST, "what stayed was not used"
+        del again
+    pool.let_go()
     assert traced() - before < SMALLEST
 
 

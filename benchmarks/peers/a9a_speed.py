@@ -64,6 +64,7 @@ def main() -> None:
             for name, model in models.items()
         },
         options.repeats,
+        warm=True,
     )
     took = {name: median(values) for name, values in times.items()}
     for name, values in times.items():

@@ -58,6 +58,7 @@ def main() -> None:
             for name, model in models.items()
         },
         options.repeats,
+        warm=True,
     )
     took = {name: median(values) for name, values in times.items()}
     cells = len(split.y) * D

@@ -2,9 +2,9 @@
 
 A pass makes thousands of arrays of a few megabytes, each gone before long. Memory that the system
 hands out costs at the first touch of every page, on virtual machines more than the work on it; what
-an allocator gets back goes to the system again. So large arrays come from here: when one of
-them and all views of it are gone, its memory serves the next of its size. After the last run all of
-it is let go.
+an allocator gets back goes to the system again. So large arrays come from here: when one of them
+and all views of it are gone, its memory serves the next of its size. After the last run at most
+`LASTING` of it is left for the next.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,14 +27,18 @@ _Blocks: TypeAlias = "deque[memoryview]"
 SMALLEST = 1 << 18
 """Bytes from which it pays to look for memory that is there."""
 
+LASTING = 1 << 27
+"""Bytes that stay when no run is left: what some parties have on the way to each other."""
+
 ALIGNMENT = 64
 """Bytes of a cache line, at whose beginning each array begins."""
 
 
 class MemoryPool:
-    """Memory that nobody uses at the moment, by its size; empty unless a run lasts."""
+    """Memory that nobody uses at the moment, by its size; without runs no more than ``lasting``."""
 
-    def __init__(self) -> None:
+    def __init__(self, lasting: int = LASTING) -> None:
+        self._lasting = lasting
         self._lock = threading.Lock()
         self._runs = 0
         self._free: dict[int, _Blocks] = {}
@@ -49,7 +54,21 @@ class MemoryPool:
             with self._lock:
                 self._runs -= 1
                 if not self._runs:
-                    self._free = {}
+                    self._keep(self._lasting)
+
+    def let_go(self) -> None:
+        """Let all memory go that no array has."""
+        with self._lock:
+            self._keep(0)
+
+    def _keep(self, most: int) -> None:
+        kept: dict[int, _Blocks] = {}
+        for size, blocks in self._free.items():
+            staying = min(len(blocks), most // size)
+            most -= staying * size
+            # A new queue: what arrays of the old one give back is let go with it.
+            kept[size] = deque(islice(blocks, staying))
+        self._free = kept
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Make an array whose entries are not set."""

@@ -61,7 +61,7 @@ ARROWS: dict[str, set[str]] = {
     "reporting": set(),
     "kernels": {"reused_memory", "ring"},
     "solvers": {"ring", "kernels", "losses"},
-    "compute": {"side_by_side", "ring", "kernels", "losses", "solvers", "data", "version"},
+    "compute": MACHINE | {"ring", "kernels", "losses", "solvers", "data", "version"},
     "secure": {"reused_memory", "ring", "mesh"},
     "privacy": {"ring", "files"},
     "baselines": MATHEMATICS,

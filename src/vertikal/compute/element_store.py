@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.kernels.feature_map import FeatureMap
+from vertikal.reused_memory import reused_memory
 
 Array = npt.NDArray[Any]
 
@@ -19,7 +20,7 @@ class ElementStore:
         self.rows = rows
         self._map = feature_map
         dtype = feature_map.kept_dtype or feature_map.ring.dtype
-        self.cached = np.empty((rows, feature_map.elements), dtype)
+        self.cached = reused_memory.empty((rows, feature_map.elements), dtype)
 
     def room(self, where: slice) -> Any:
         """Hand out the place of these rows; None if sums are kept in another form."""

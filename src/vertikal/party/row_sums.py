@@ -114,6 +114,8 @@ class RowSum:
                 lost = str(error)
             if whole.links is None or whole.links.agree(self._to, lost):
                 whole.end(self)
+                # A sum holds itself by what it takes; nothing large may wait for the collector.
+                del self._take, self._room
                 return total
             whole.renew()
 

@@ -11,6 +11,8 @@ import ctypes
 import gc
 from typing import Any
 
+from vertikal.reused_memory import reused_memory
+
 _ARENA_MAX = -8
 """M_ARENA_MAX of mallopt(3)."""
 
@@ -25,6 +27,7 @@ def share_one_arena() -> None:
 def release_memory() -> None:
     """Collect what is unreachable, and hand free pages back."""
     gc.collect()
+    reused_memory.let_go()
     trim = _of_glibc("malloc_trim")
     if trim is not None:
         trim(ctypes.c_size_t(0))
