@@ -7,6 +7,7 @@ import scipy.linalg  # noqa: F401 (its BLAS is a library of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from vertikal.compute.threads import one_blas_thread
+from vertikal.compute.workers.shard_worker import ShardWorker
 
 
 def blas_threads():
@@ -54,3 +55,16 @@ def test_a_failure_ends_the_limit_too():
     with pytest.raises(ZeroDivisionError), one_blas_thread():
         raise ZeroDivisionError
     assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_worker_has_the_limit_from_one_greeting_to_the_end_of_its_run():
+    """A worker waits in its process for the next run, where other work goes on."""
+    worker = ShardWorker("cpu", 1)
+    assert blas_threads() == {2}
+    for _ in range(2):
+        worker.hello()
+        worker.hello()
+        assert blas_threads() == {1}
+        worker.close()
+        assert blas_threads() == {2}

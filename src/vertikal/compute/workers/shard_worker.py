@@ -85,15 +85,17 @@ class ShardWorker:
         self._scratch = np.empty(0, np.uint8)
         self._counts: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
         self._blas = ExitStack()
-        # The last bits of a product depend on it, as in the party's own process.
-        self._blas.enter_context(one_blas_thread())
 
     def hello(self) -> dict[str, Any]:
-        """Tell where this worker runs, and by which version."""
+        """Begin work for a run; tell where this worker runs, and by which version."""
+        # The last bits of a product depend on it, as in the party's own process.
+        self._blas.close()
+        self._blas.enter_context(one_blas_thread())
         return {"version": __version__, "host": socket.gethostname(), "process": os.getpid()}
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; `hello` begins another run."""
+        self._blas.close()
         self.forget(list(self._held))
         self._counts.clear()
         self._scratch = np.empty(0, np.uint8)
