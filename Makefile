@@ -19,6 +19,10 @@ COVERING := tests/ring tests/mesh tests/secure tests/conformance
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
+# Torch without CUDA, for the tests of device code: a package index of PyTorch's has it, PyPI has not,
+# and there the tests say that they skip. The build with CUDA is too large to be installed unasked.
+TORCH := torch==2.13.0+cpu
+
 # Two stamps: what running needs, and what developing needs on top of it.
 .venv/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing vertikal into .venv (once)"
@@ -28,6 +32,7 @@ $(BIN)/python:
 .venv/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing vertikal and its development tools into .venv (once)"
 	@$(PIP) -e ".[fast,dev]"
+	@$(PIP) "$(TORCH)" 2>/dev/null || echo "No $(TORCH) at this package index: tests of device code skip"
 	@touch .venv/.installed $@
 
 demo: .venv/.installed  ## train with three processes over mutual TLS, and show who learned what
