@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from vertikal.data.column_checks import check_columns
+from vertikal.data import column_checks
+from vertikal.data.column_checks import check_columns, column_bounds
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 
@@ -36,6 +37,26 @@ def test_cells_that_are_not_finite(form, cells, word):
     with pytest.raises(InputError, match=pattern) as caught:
         check_columns(table_of(values, form), varying=True)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, bool])
+def test_bounds_of_many_rows_are_those_of_all(monkeypatch, dtype):
+    monkeypatch.setattr(column_checks, "PART", 20)  # six rows of three cells
+    values = (100 * np.random.default_rng(1).normal(size=(100, 3))).astype(dtype)
+    for rows in (1, 6, 7, 100):
+        low, high = column_bounds(values[:rows])
+        assert low.dtype == high.dtype == dtype
+        np.testing.assert_array_equal(low, values[:rows].min(axis=0))
+        np.testing.assert_array_equal(high, values[:rows].max(axis=0))
+
+
+@pytest.mark.parametrize("row", [0, 50, 99])
+def test_a_missing_cell_is_found_in_any_part(monkeypatch, row):
+    monkeypatch.setattr(column_checks, "PART", 20)
+    values = np.random.default_rng(2).normal(size=(100, 3))
+    values[row, 2] = np.nan
+    for bound in column_bounds(values):
+        np.testing.assert_array_equal(np.isnan(bound), [False, False, True])
 
 
 def test_large_but_finite_cells_pass():

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
+from vertikal.reused_memory import reused_memory
 
 VALUES = np.arange(12).reshape(6, 2)
 
@@ -20,6 +21,16 @@ def test_blocks_come_in_double_precision(dtype):
     assert block.flags.c_contiguous
     np.testing.assert_array_equal(block, VALUES.astype(dtype)[1:4])
     assert (table.rows, table.width, table.is_sparse) == (6, 2, False)
+
+
+def test_blocks_of_some_columns_are_copies_of_their_own():
+    wide = np.arange(400_000.0).reshape(100_000, 4)
+    table = Table("shop", ("a", "b"), wide[:, 1:3])
+    with reused_memory():
+        first, second = table.block(slice(0, 50_000)), table.block(slice(50_000, 100_000))
+        np.testing.assert_array_equal(first, wide[:50_000, 1:3])
+        np.testing.assert_array_equal(second, wide[50_000:, 1:3])
+        assert first.flags.c_contiguous
 
 
 def test_rows_may_be_listed():

@@ -56,7 +56,7 @@ ARROWS: dict[str, set[str]] = {
     "ring": {"side_by_side"},
     "losses": set(),
     "metrics": set(),
-    "data": set(),
+    "data": MACHINE,
     "mesh": set(),
     "reporting": set(),
     "kernels": {"reused_memory", "ring"},

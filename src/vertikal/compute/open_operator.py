@@ -31,6 +31,9 @@ STRIPES = 4
 WIDE = 8192
 """Features of which a Gram matrix is kept once."""
 
+PANEL = 256
+"""Rows of a Gram matrix that are multiplied at once."""
+
 
 class OpenOperator(FeatureOperator):
     """Φ decoded from ring elements that this party holds.
@@ -109,7 +112,8 @@ class OpenOperator(FeatureOperator):
             part = self._precise[rows, columns]
             return np.asarray((part.T * weights) @ part)
         width = len(range(self.width)[columns])
-        # Each stripe has its own accumulator, so that they can run side by side.
+        # Each stripe has its own accumulator, so that they can run side by side. Of a symmetric
+        # matrix the panels from the diagonal on are enough.
         count = max(1, min(STRIPES, (WIDE // max(1, width)) ** 2))
         stripes = np.zeros((count, width, width), np.float32)
         chosen = self._elements_of(columns)
@@ -119,7 +123,9 @@ class OpenOperator(FeatureOperator):
             features = self._map.decode(elements[:, chosen])
             features = features if chosen == columns else features[:, columns]
             features = features * roots[where, None]
-            stripes[stripe] += features.T @ features
+            for start in range(0, width, PANEL):
+                panel = slice(start, start + PANEL)
+                stripes[stripe, panel, start:] += features[:, panel].T @ features[:, start:]
 
         cuts = np.linspace(0, len(rows), count + 1).astype(int)
 
@@ -132,7 +138,9 @@ class OpenOperator(FeatureOperator):
             side_by_side(work, range(count), self._threads)
         else:
             self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
-        return np.asarray(stripes.sum(axis=0), np.float64)
+        total = np.asarray(stripes.sum(axis=0), np.float64)
+        _mirror(total)
+        return total
 
     def restricted(self, rows: Array) -> FeatureOperator:
         if self._precise is not None or rows.max(initial=-1) < len(self.cached):
@@ -167,3 +175,12 @@ class OpenOperator(FeatureOperator):
         if self._fetch is None:
             raise IndexError(f"rows beyond the {len(self.cached)} cached ones, and no way to fetch")
         return self._fetch(rows)
+
+
+def _mirror(square: Array) -> None:
+    """Complete a symmetric matrix of which the panels from the diagonal on are known."""
+    for start in range(0, len(square), PANEL):
+        stop = start + PANEL
+        corner = square[start:stop, start:stop]
+        np.copyto(corner, corner.T, where=np.tri(len(corner), k=-1, dtype=bool))
+        square[stop:, start:stop] = square[start:stop, stop:].T

@@ -10,10 +10,14 @@ from scipy import sparse
 
 from vertikal.data.tables import Block, Table
 from vertikal.errors import InputError
+from vertikal.side_by_side import cores, side_by_side
 
 Array = npt.NDArray[Any]
 Bounds = tuple[Array, Array]
 """The smallest and the largest cell of each column; NaN where a column has one."""
+
+PART = 1 << 16
+"""Cells looked at twice before the next ones: so many stay in a core's cache."""
 
 _FILLED = ', or let missing="mean" fill it in'
 
@@ -31,7 +35,20 @@ def column_bounds(block: Block) -> Bounds:
     if sparse.issparse(block):
         low, high = block.min(axis=0), block.max(axis=0)
         return np.asarray(low.todense()).ravel(), np.asarray(high.todense()).ravel()
-    return block.min(axis=0), block.max(axis=0)
+    height = max(1, PART // max(1, block.shape[1]))
+    if len(block) <= height:
+        return block.min(axis=0), block.max(axis=0)
+    starts = range(0, len(block), height)
+    lows = np.empty((len(starts), block.shape[1]), block.dtype)
+    highs = np.empty_like(lows)
+
+    def look(part: int) -> None:
+        rows = block[starts[part] : starts[part] + height]
+        rows.min(axis=0, out=lows[part])
+        rows.max(axis=0, out=highs[part])
+
+    side_by_side(look, range(len(starts)), cores())
+    return lows.min(axis=0), highs.max(axis=0)
 
 
 def check_bounds(table: Table, lowest: Array, highest: Array, *, varying: bool) -> None:

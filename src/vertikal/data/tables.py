@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from vertikal.errors import InputError
+from vertikal.reused_memory import reused_memory
 
 Array: TypeAlias = npt.NDArray[Any]
 Result = TypeVar("Result")
@@ -56,7 +57,11 @@ class Table:
         part = self._values[rows]
         if self.is_sparse:
             return part.astype(np.float64)
-        return np.ascontiguousarray(part, np.float64)
+        if part.dtype == np.float64 and part.flags.c_contiguous:
+            return part
+        copy = reused_memory.empty(part.shape, np.float64)
+        np.copyto(copy, part)
+        return copy
 
     def raw(self, rows: slice) -> Block:
         """These rows as they are kept, to look at them without a copy."""
