@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -123,6 +124,28 @@ def test_which_is_faster_is_measured_and_kept():
     first = keystream.gcm_is_faster()
     assert first in (True, False)
     assert keystream.gcm_is_faster() is first
+
+
+def test_waiting_makes_neither_way_slower(monkeypatch):
+    class Pretended:
+        """GCM waits, as for a busy process's lock; counter mode works."""
+
+        def __init__(self, algorithm, mode):
+            self.waits = isinstance(mode, keystream.modes.GCM)
+
+        def encryptor(self):
+            return self
+
+        def update_into(self, data, out):
+            if self.waits:
+                time.sleep(0.005)
+            else:
+                began = time.thread_time()
+                while time.thread_time() < began + 0.002:
+                    pass
+
+    monkeypatch.setattr(keystream, "Cipher", Pretended)
+    assert keystream.gcm_is_faster.__wrapped__()
 
 
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytes(16)])
