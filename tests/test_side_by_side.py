@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from vertikal.side_by_side import cores, side_by_side
+from vertikal.side_by_side import PartiesAtWork, cores, in_background, side_by_side
 
 TASKS = list(range(200))
 
@@ -103,3 +103,46 @@ def test_cores_are_counted_where_the_system_has_no_affinity(monkeypatch):
     assert cores() >= 1
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert cores() == (os.cpu_count() or 1)
+
+
+def test_work_in_the_background_goes_on_while_the_one_who_asked_does_something_else():
+    met = threading.Barrier(2)
+
+    def work():
+        met.wait(10)
+        return threading.get_ident()
+
+    result = in_background(work)
+    met.wait(10)
+    assert result() != threading.get_ident()
+    assert result() == result()
+
+
+def test_an_error_in_the_background_reaches_the_one_who_waits():
+    result = in_background(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        result()
+
+
+def test_work_that_no_thread_has_begun_is_done_by_the_one_who_waits():
+    free = threading.Event()
+    busy = [in_background(lambda: free.wait(10)) for _ in range(cores())]
+    try:
+        assert in_background(threading.get_ident)() == threading.get_ident()
+    finally:
+        free.set()
+    assert all(result() for result in busy)
+
+
+def test_parties_of_one_process_share_its_cores(monkeypatch):
+    monkeypatch.setattr("vertikal.side_by_side.cores", lambda: 12)
+    at_work = PartiesAtWork()
+    assert at_work.cores_of_each == 12
+    with at_work(3):
+        assert at_work.cores_of_each == 4
+        with at_work(20):
+            assert at_work.cores_of_each == 1
+        with pytest.raises(ZeroDivisionError), at_work(8):
+            raise ZeroDivisionError
+        assert at_work.cores_of_each == 4
+    assert at_work.cores_of_each == 12

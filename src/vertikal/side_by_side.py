@@ -7,18 +7,47 @@ each other, and starting threads for each would take as long as some of them.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
 Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class PartiesAtWork:
+    """Counts the parties that work in this process at the same time, each in its own thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    @contextmanager
+    def __call__(self, count: int) -> Iterator[None]:
+        with self._lock:
+            self._count += count
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= count
+
+    @property
+    def cores_of_each(self) -> int:
+        """Cores that each of them may use while the others work too."""
+        return max(1, cores() // max(1, self._count))
+
+
+parties_at_work = PartiesAtWork()
 
 
 def side_by_side(work: Callable[[Task], None], tasks: Sequence[Task], threads: int) -> None:
@@ -51,6 +80,19 @@ def side_by_side(work: Callable[[Task], None], tasks: Sequence[Task], threads: i
     for error in errors:
         if error is not None:
             raise error
+
+
+def in_background(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Begin some work in another thread, if one is free; what is returned waits for its result.
+
+    Work that no thread has begun by then is done by the thread that asks.
+    """
+    begun = _threads().submit(work)
+
+    def result() -> Result:
+        return work() if begun.cancel() else begun.result()
+
+    return result
 
 
 @cache

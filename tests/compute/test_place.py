@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from vertikal import FDSKLClassifier, KernelClassifier, Stochastic
 from vertikal.compute.device.choice import AUTOMATIC, choose_device
 from vertikal.compute.open_operator import OpenOperator
 from vertikal.compute.place import Place
+from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
@@ -18,6 +21,39 @@ from vertikal.ring.ring_matrix import RingMatrix
 
 GENERATOR = np.random.default_rng(0)
 X, Y = GENERATOR.normal(size=(40, 4)), GENERATOR.random(40) > 0.5
+
+
+class Watched(FourierMap):
+    """Says which threads compute its elements."""
+
+    def __init__(self):
+        super().__init__(Ring(8), np.ones((4, 6)), np.zeros(6), 6)
+        self.threads = []
+
+    def local(self, block, out=None):
+        self.threads.append(threading.get_ident())
+        return super().local(block, out)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_with_several_cores_blocks_are_begun_before_they_are_needed(monkeypatch, count):
+    monkeypatch.setattr("vertikal.compute.place.cores", lambda: count)
+    monkeypatch.setattr("vertikal.side_by_side.cores", lambda: count)
+    place, watched, table = Place(), Watched(), Table("bank", tuple("abcd"), X)
+    rows, room = np.arange(8, 24), np.empty((16, 6), np.uint8)
+
+    def mask(values):
+        values += np.uint8(7)
+
+    waiting = place.begin_local(watched, table, rows, mask, room)
+    until = time.monotonic() + 10
+    while count > 1 and not watched.threads and time.monotonic() < until:
+        time.sleep(0.001)
+    assert len(watched.threads) == (count > 1)
+    assert waiting() is room
+    assert (watched.threads[0] == threading.get_ident()) is (count == 1)
+    np.testing.assert_array_equal(room, watched.local(X[8:24]) + np.uint8(7))
+    assert place.ahead(table, 16) == (1 if count == 1 else count + 1)
 
 
 @pytest.fixture

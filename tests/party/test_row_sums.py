@@ -6,6 +6,7 @@ Workers are objects of this process here; their links are real connections over 
 from __future__ import annotations
 
 import secrets
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,6 +70,8 @@ class Federation:
     rows: np.ndarray = field(default_factory=lambda: np.arange(500, ROWS))
     disturb: dict[int, object] = field(default_factory=dict)
     """Faults by block: done at the first party before it ends that block."""
+    rooms: bool = False
+    """Whether label parties say where their sums are to be written."""
 
     def run(self):
         """Sum all blocks; returns sums, notes and parties by name."""
@@ -120,7 +123,16 @@ class Federation:
                         found[where] = total
 
             for number, where in enumerate(spans):
-                parts = {to: sums.begin(to, maps[to], None, self.rows[where], None) for to in maps}
+                parts = {
+                    to: sums.begin(
+                        to,
+                        maps[to],
+                        None,
+                        self.rows[where],
+                        found[where] if self.rooms and to == name else None,
+                    )
+                    for to in maps
+                }
                 begun.append((number, where, parts))
                 if len(begun) > ahead:
                     finish()
@@ -267,6 +279,28 @@ def test_a_worker_is_lost_at_both_ends_and_between_parties_that_are_not_equally_
     check(
         Federation({"a": direct(2), "b": direct(3), "c": direct(2)}, ("a", "b"), disturb={1: both})
     )
+
+
+def test_elements_that_were_begun_under_other_pads_are_not_written_to_new_sums(monkeypatch):
+    """Threads of a label party without workers compute ahead, to where the sums are wanted."""
+    monkeypatch.setattr("vertikal.compute.place.cores", lambda: 8)
+    monkeypatch.setattr("vertikal.side_by_side.cores", lambda: 8)
+    local, rooms, again = FourierMap.local, [], threading.Event()
+
+    def slow(self, block, out=None):
+        elements = local(self, block, out)
+        if threading.current_thread().name.startswith("side by side") and out is not None:
+            place = out.ctypes.data
+            rooms.append(place)
+            if rooms.count(place) > 1:
+                again.set()
+            elif len(rooms) == 2:
+                again.wait(1)  # and only then its pads are added
+        return elements
+
+    monkeypatch.setattr(FourierMap, "local", slow)
+    workers = {"a": direct(2), "b": direct(2), "c": None}
+    check(Federation(workers, ("a", "c"), disturb={0: killing("b", 0)}, rooms=True))
 
 
 def test_links_that_break_too_often_are_given_up(monkeypatch):

@@ -20,6 +20,7 @@ from vertikal.compute.open_operator import Fetch, OpenOperator
 from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
 from vertikal.ring.ring_matrix import Matrices, RingMatrix
+from vertikal.side_by_side import cores, in_background, parties_at_work
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -103,7 +104,7 @@ class Place:
 
     def ahead(self, table: Table, height: int) -> int:
         """Blocks of ``height`` rows of a table that are worth beginning before they are needed."""
-        return 1
+        return 1 if cores() == 1 else 1 + parties_at_work.cores_of_each
 
     def begin_local(
         self,
@@ -126,7 +127,11 @@ class Place:
                 mask(elements)
             return elements
 
-        return result
+        # A device has an order of its own, and a single core nobody who could begin.
+        there = choose_device(self.device, table.rows * feature_map.elements)
+        if there is not None or not len(rows) or cores() == 1:
+            return result
+        return in_background(result)
 
     def store(self, feature_map: FeatureMap, rows: int, every: int) -> ElementStore:
         """Make room for the summed ring elements of the first rows, of ``every`` one there is."""

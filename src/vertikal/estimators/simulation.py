@@ -22,6 +22,7 @@ from vertikal.party.clock import Observer
 from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Ledger
 from vertikal.reused_memory import reused_memory
+from vertikal.side_by_side import parties_at_work
 from vertikal.version import __version__
 
 Wrap = Callable[[Mesh], Mesh]
@@ -102,7 +103,7 @@ def simulate(federation: Federation, program: Callable[[Party], Any]) -> Outcome
         return program(parties[name])
 
     began = time.perf_counter()
-    with one_blas_thread(), reused_memory():
+    with one_blas_thread(), reused_memory(), parties_at_work(len(meshes)):
         ended = run_in_threads(meshes, work, federation.dispensable)
     wall = time.perf_counter() - began
     results = {**kept, **ended.results}

@@ -90,6 +90,7 @@ class RowSum:
     ) -> None:
         self._whole, self._to, self._map = whole, to, feature_map
         self._offsets, self._rows, self._room = offsets, rows, room
+        self._local: Callable[[], Array] | None = None  # elements that nobody has waited for
 
     def start(self) -> None:
         """Begin to compute and mask this party's elements, and to send them if workers do that."""
@@ -137,10 +138,14 @@ class RowSum:
         whole, to, told = self._whole, self._to, self._whole.disclosure
         mask = None if pending is None else pending.mask
         room = self._room if self._receives else None
+        if self._local is not None:
+            self._local()  # begun under other pads, they may still be written to the same room
         local = whole.place.begin_local(self._map, whole.table, self._rows, mask, room)
+        self._local = local
 
         def take() -> Array | None:
             parties, elements = whole.mesh.parties, local()
+            self._local = None
             if len(parties) == 1:
                 return elements
             if pending is not None:

@@ -77,6 +77,7 @@ from vertikal.party.party import Labels, Party, digest
 from vertikal.privacy.ledger import Disclosure
 from vertikal.reused_memory import reused_memory
 from vertikal.secure.keys.prg import derive_key
+from vertikal.side_by_side import parties_at_work
 from vertikal.version import __version__
 
 Array = npt.NDArray[Any]
@@ -167,7 +168,7 @@ def run_party(run: PartyRun) -> Any:
     mesh, place = run.mesh, run.place
     try:
         try:
-            with one_blas_thread(), reused_memory():
+            with one_blas_thread(), reused_memory(), parties_at_work(1):
                 try:
                     shard = _take_part(run)
                 finally:
