@@ -1,4 +1,4 @@
-"""However many cores a party has, the model is the same, and so are the messages."""
+"""The same model and the same messages, whatever the number of a party's cores."""
 
 from __future__ import annotations
 

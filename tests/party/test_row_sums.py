@@ -71,7 +71,7 @@ class Federation:
     disturb: dict[int, object] = field(default_factory=dict)
     """Faults by block: done at the first party before it ends that block."""
     rooms: bool = False
-    """Whether label parties say where their sums are to be written."""
+    """Label parties say where their sums are to be written."""
 
     def run(self):
         """Sum all blocks; returns sums, notes and parties by name."""
