@@ -23,9 +23,11 @@ CAPACITY = 64 << 20
 
 @dataclass
 class _Wait:
+    place: tuple[str, ...]  # a mailbox that a frame is to come to, or a link that needs room
     peer: str
     what: str
     since: float
+    changed: threading.Condition
 
 
 @dataclass
@@ -34,13 +36,22 @@ class _Hub:
 
     capacity: int
     now: Callable[[], float]
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    lock: threading.RLock = field(default_factory=threading.RLock)
     boxes: dict[tuple[str, str, str], deque[Frame]] = field(default_factory=dict)
     load: dict[tuple[str, str], int] = field(default_factory=dict)
     waits: dict[tuple[str, int], _Wait] = field(default_factory=dict)
     """By party and thread: a party may wait for several things at once."""
     ended: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+
+    def wake(self, place: tuple[str, ...] | None = None) -> None:
+        """Wake who waits at this place; None: everybody.
+
+        One thread at a time can go on anyway, so the others had better sleep.
+        """
+        for wait in self.waits.values():
+            if place is None or wait.place == place:
+                wait.changed.notify()
 
     def chain(self, name: str, wait: _Wait | None) -> str:
         """Follow waits from this one on: 'a waits for b (2.0 s); b has sent nothing'."""
@@ -71,28 +82,38 @@ class LocalMesh(Mesh):
             waiting = hub.load.get(link, 0)
             return waiting == 0 or waiting + frame.size <= hub.capacity or to in hub.ended
 
-        with hub.changed:
-            self._wait_until(room, to, f"room for {frame.header.tag!r}", self.deadline)
+        with hub.lock:
+            self._wait_until(room, link, to, f"room for {frame.header.tag!r}", self.deadline)
             box = (to, self.me, frame.header.tag)
             hub.boxes.setdefault(box, deque()).append(frame)
             hub.load[link] = hub.load.get(link, 0) + frame.size
-            hub.changed.notify_all()
+            hub.wake(box)
 
     def get_frame(self, from_: str, tag: str, timeout: float) -> Frame:
         hub, box = self._hub, (self.me, from_, tag)
-        with hub.changed:
-            self._wait_until(lambda: bool(hub.boxes.get(box)), from_, repr(tag), timeout)
+        with hub.lock:
+            self._wait_until(lambda: bool(hub.boxes.get(box)), box, from_, repr(tag), timeout)
             frame = hub.boxes[box].popleft()
             if not hub.boxes[box]:
                 del hub.boxes[box]
             hub.load[from_, self.me] -= frame.size
-            hub.changed.notify_all()
+            hub.wake((from_, self.me))
             return frame
 
-    def _wait_until(self, ready: Callable[[], bool], peer: str, what: str, timeout: float) -> None:
+    def _wait_until(
+        self,
+        ready: Callable[[], bool],
+        place: tuple[str, ...],
+        peer: str,
+        what: str,
+        timeout: float,
+    ) -> None:
         hub = self._hub
+        if ready():
+            return
         since = hub.now()
-        key, wait = (self.me, threading.get_ident()), _Wait(peer, what, since)
+        key = self.me, threading.get_ident()
+        wait = _Wait(place, peer, what, since, threading.Condition(hub.lock))
         hub.waits[key] = wait
         try:
             while not ready():
@@ -117,20 +138,20 @@ class LocalMesh(Mesh):
                         f"{self.me}: nothing from {peer} for {what} within {timeout:g} s; "
                         f"{hub.chain(self.me, wait)}"
                     )
-                hub.changed.wait(min(left, threading.TIMEOUT_MAX))
+                wait.changed.wait(min(left, threading.TIMEOUT_MAX))
         finally:
             del hub.waits[key]
 
     def close(self) -> None:
-        with self._hub.changed:
+        with self._hub.lock:
             self._hub.ended.setdefault(self.me, "has ended")
-            self._hub.changed.notify_all()
+            self._hub.wake()
 
     def fail(self, reason: str) -> None:
-        with self._hub.changed:
+        with self._hub.lock:
             self._hub.ended.setdefault(self.me, "has failed")
             self._hub.failed.setdefault(self.me, reason)
-            self._hub.changed.notify_all()
+            self._hub.wake()
 
 
 def local_meshes(
