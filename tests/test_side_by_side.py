@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 
 import pytest
 
-from vertikal.side_by_side import PartiesAtWork, cores, in_background, side_by_side
+from vertikal.side_by_side import PartiesAtWork, cores, in_background, in_order, side_by_side
 
 TASKS = list(range(200))
 
@@ -146,3 +147,51 @@ def test_parties_of_one_process_share_its_cores(monkeypatch):
             raise ZeroDivisionError
         assert at_work.cores_of_each == 4
     assert at_work.cores_of_each == 12
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 5, 300])
+def test_results_come_in_the_order_of_the_tasks(at_a_time):
+    def task(number):
+        time.sleep(0.0005 * (number % 3))
+        return number
+
+    assert list(in_order((partial(task, one) for one in TASKS), at_a_time)) == TASKS
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3])
+def test_no_task_begins_before_there_is_room_for_it(at_a_time):
+    begun, done, most = [], [], []
+
+    def task():
+        most.append(len(begun) - len(done))
+        time.sleep(0.001)
+        done.append(1)
+
+    def tasks():
+        for _ in range(20):
+            begun.append(1)
+            yield task
+
+    assert sum(1 for _ in in_order(tasks(), at_a_time)) == 20
+    assert max(most) == at_a_time
+
+
+def test_tasks_in_order_run_at_the_same_time():
+    met = threading.Barrier(3)
+    assert len({*in_order([lambda: (met.wait(10), threading.get_ident())[1]] * 3, 3)}) == 3
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2])
+def test_an_error_of_a_task_ends_those_to_come(at_a_time):
+    begun = []
+
+    def task(number):
+        begun.append(number)
+        if number == 3:
+            raise ZeroDivisionError
+        return number
+
+    found = []
+    with pytest.raises(ZeroDivisionError):
+        found.extend(in_order((partial(task, one) for one in TASKS), at_a_time))
+    assert len(begun) < 3 + 2 * at_a_time

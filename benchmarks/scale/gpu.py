@@ -164,8 +164,8 @@ def of_ring_elements(run: Benchmark, bits: int, tenth: tuple[int, int], copied: 
     rows, width = tenth
     matrix = DeviceRingMatrix((10 * rows, width), f"uint{bits}", device)
     block = np.random.default_rng(0).integers(0, 2**32, tenth, f"uint{bits}")
-    for _ in range(10):
-        with matrix.add(rows) as room:
+    for start in range(0, 10 * rows, rows):
+        with matrix.writing(slice(start, start + rows)) as room:
             room[...] = block
     for kind in ("forward", "adjoint"):
         for count in (1, 8):

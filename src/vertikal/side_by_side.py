@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -80,6 +80,30 @@ def side_by_side(work: Callable[[Task], None], tasks: Sequence[Task], threads: i
     for error in errors:
         if error is not None:
             raise error
+
+
+def in_order(tasks: Iterable[Callable[[], Result]], at_a_time: int) -> Iterator[Result]:
+    """Run tasks in threads of their own, and yield their results in order.
+
+    A task begins when at most ``at_a_time`` − 1 of those before it are not done. They may wait for
+    each other's counterparts elsewhere: none waits for a thread that another one has.
+    """
+    if at_a_time == 1:
+        for task in tasks:
+            yield task()
+        return
+    pool = ThreadPoolExecutor(at_a_time, "in order")
+    begun: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            begun.append(pool.submit(task))
+            if len(begun) == at_a_time:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        # Not waited for: after an error the others end with their own waits.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def in_background(work: Callable[[], Result]) -> Callable[[], Result]:

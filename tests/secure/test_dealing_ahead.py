@@ -59,7 +59,8 @@ def prepare():
         SealedBlock(ROWS, WIDTH, 8, 1, **AGREED)
     )
     for start in range(0, ROWS, 64):
-        part.add(np.zeros((min(64, ROWS - start), WIDTH), np.uint8))
+        here = slice(start, min(start + 64, ROWS))
+        part.add(here, np.zeros((here.stop - start, WIDTH), np.uint8))
     program(part)
     return correlation
 
@@ -98,7 +99,7 @@ def test_values_from_a_prepared_correlation(pairs):
     correlation = InMemory()
     agreed = HiddenBlock(ROWS, WIDTH, 8, 64, Limits(10, 0, 10), pairs)
     part = DealingAhead(ROLES, correlation.keys, correlation.write).hidden(agreed)
-    part.add(np.zeros((ROWS, WIDTH), np.uint8))
+    part.add(slice(0, ROWS), np.zeros((ROWS, WIDTH), np.uint8))
     assert [step for step, _ in correlation.arrays] == ["corrections"] * 2
 
     def work(mesh):
@@ -108,7 +109,7 @@ def test_values_from_a_prepared_correlation(pairs):
             Dealing(mesh, keys, ROLES, correlation if mesh.me == "tim" else None) if role else None
         )
         part = HiddenFeatures(mesh, keys, ROLES, dealing, agreed, lambda _: nullcontext())
-        part.add(PHASES[mesh.me].copy())
+        part.add(slice(0, ROWS), PHASES[mesh.me].copy())
         if mesh.me == "ada":
             found = part.product("forward", np.ones((agreed.features, 1)))
             part.finish()

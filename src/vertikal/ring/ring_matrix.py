@@ -24,11 +24,10 @@ KINDS = {"forward": times, "adjoint": transposed}
 
 
 class RingMatrix:
-    """A matrix (rows, width); all rows are added before the first product."""
+    """A matrix (rows, width); all rows are written before the first product."""
 
     def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._filled = 0
         self._values = np.empty(shape, dtype)
 
     @property
@@ -36,11 +35,12 @@ class RingMatrix:
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
     @contextmanager
-    def add(self, rows: int) -> Iterator[Array]:
-        """Hand out the room of the next rows, which is written to inside the block."""
-        here = slice(self._filled, self._filled + rows)
-        self._filled += rows
-        yield self._values[here]
+    def writing(self, rows: slice) -> Iterator[Array]:
+        """Hand out the room of these rows, which is written to inside the block.
+
+        Several threads may write at the same time, each its own rows.
+        """
+        yield self._values[rows]
 
     def sizes(self, kind: str, part: Part = None) -> tuple[int, int]:
         """Return the length of a vector that a product takes, and of one that it gives."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import copy
 from typing import Any, NoReturn, TypeAlias
 
 import numpy.typing as npt
@@ -52,6 +53,11 @@ class DealingAhead(Dealing):
         self._write = write
         self._nowhere = Nowhere(roles.dealer, roles.parties)
         self._nobody = PairKeys(roles.dealer, "prepared", {})
+
+    def of_rows(self, first: int) -> Dealing:
+        there = copy(self)
+        there._roles = self._roles.of_rows(first)
+        return there
 
     def send(self, step: str, values: Array) -> None:
         self._write(step, values)

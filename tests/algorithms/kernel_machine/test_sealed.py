@@ -351,6 +351,18 @@ def test_blocks_of_any_height(monkeypatch):
     np.testing.assert_allclose(coefficients(cut), coefficients(whole), rtol=0, atol=2e-3)
 
 
+def test_blocks_at_a_time_change_nothing(monkeypatch):
+    """The parties of a machine with many cores seal several blocks at once."""
+    monkeypatch.setattr(hidden, "BLOCK_BYTES", 8 * D * 16)
+    models = []
+    for cores in (1, 24):
+        monkeypatch.setattr("vertikal.side_by_side.cores", lambda cores=cores: cores)
+        models.append(make().fit(X, Y))
+    one, many = models
+    np.testing.assert_allclose(coefficients(many), coefficients(one), rtol=0, atol=2e-3)
+    assert many.report_.bytes_sent == one.report_.bytes_sent
+
+
 @pytest.mark.parametrize("penalty", [1e-6, 1e-2, 4.0, 100.0])
 @pytest.mark.parametrize("bits", [8, 20, 28])
 def test_bits_that_a_prediction_opens(penalty, bits):

@@ -422,6 +422,22 @@ def test_blocks_and_spans_of_any_height(monkeypatch):
     np.testing.assert_allclose(cut.decision_function(NEW), expected, atol=1e-3)
 
 
+@pytest.mark.parametrize("label_parties", [1, 2])
+def test_blocks_at_a_time_change_nothing(monkeypatch, label_parties):
+    """The parties of a machine with many cores hide several blocks at once."""
+    monkeypatch.setattr(hidden, "BLOCK_BYTES", 8 * 48 * 40)
+    monkeypatch.setattr(hidden, "ON_THE_WAY", 12 * 8 * 48 * 40)
+    models = []
+    for cores in (1, 24):
+        monkeypatch.setattr("vertikal.side_by_side.cores", lambda cores=cores: cores)
+        models.append(make(disclosure="values", label_parties=label_parties).fit(X, Y))
+    one, many = models
+    np.testing.assert_allclose(
+        many.decision_function(NEW), one.decision_function(NEW), rtol=0, atol=1e-3
+    )
+    assert many.report_.bytes_sent == one.report_.bytes_sent
+
+
 def test_predictions_open_the_rows_that_were_asked_for_once():
     model = make(disclosure="values").fit(X, Y)
     shown = hidden.disclosures_of(model.settings_, "bank", training=False)["answers"]

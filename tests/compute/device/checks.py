@@ -203,9 +203,9 @@ def check_ring_products(device, *, dtype, vectors, rows=123, width=77, fused=Tru
     values = generator.integers(0, top, (rows, width), dtype, endpoint=True)
     matrix = DeviceRingMatrix((rows, width), dtype, device, fused=fused)
     assert matrix.nbytes == values.nbytes
-    for start in range(0, rows, 50):
+    for start in (50, 100, 0):  # in whatever order
         block = values[start : start + 50]
-        with matrix.add(len(block)) as room:
+        with matrix.writing(slice(start, start + len(block))) as room:
             room[...] = block
     a = generator.integers(0, top, (width, vectors), dtype, endpoint=True)
     r = generator.integers(0, top, (rows, vectors), dtype, endpoint=True)

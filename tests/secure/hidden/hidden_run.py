@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,10 +77,12 @@ def hide(
     deadline: float = 20.0,
     meddle: Mapping[str, Callable[[HiddenFeatures], None]] | None = None,
     wires: Mapping[str, Wire] | None = None,
+    together: Collection[str] = (),
 ) -> Session:
     """Hide ``phases`` by party, let the label party run ``program`` and the others serve.
 
-    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh; parties
+    ``together`` add all blocks at the same time.
     """
     first = next(iter(phases.values()))
     rows, width = first.shape
@@ -95,8 +98,7 @@ def hide(
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)
-        for start in range(0, rows, height):
-            part.add(phases[mesh.me][start : start + height].copy())
+        add_blocks(part, phases[mesh.me], height, together=mesh.me in together)
         if mesh.me == roles.label_party:
             result = program(part)
             part.finish()
@@ -111,6 +113,23 @@ def hide(
         taped |= {name: wire(taped[name]) for name, wire in (wires or {}).items()}
         outcome = run(taped, work)
     return Session(outcome, seen, tape, parts)
+
+
+def add_blocks(part: Any, phases: np.ndarray, height: int, *, together: bool = False) -> None:
+    """Add all rows in blocks: in order, or all at the same time, the last ones first."""
+
+    def add(start: int) -> None:
+        here = slice(start, min(start + height, len(phases)))
+        part.add(here, phases[here].copy())
+
+    starts = range(0, len(phases), height)
+    if not together:
+        for start in starts:
+            add(start)
+        return
+    with ThreadPoolExecutor(len(starts)) as pool:
+        for _ in pool.map(add, reversed(starts)):
+            pass
 
 
 def draw_phases(

@@ -29,6 +29,7 @@ from vertikal.secure.hidden.openings import OPENED_BITS
 from vertikal.secure.hidden.phase_shares import PhaseShares
 from vertikal.secure.hidden.private_product import PrivateProduct
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
 from vertikal.secure.keys import prg
 from vertikal.secure.keys.agreement import agree
@@ -45,9 +46,9 @@ def known_keys(monkeypatch):
     monkeypatch.setattr("vertikal.secure.hidden.dealing.draw_keys", lambda roles: KNOWN)
 
 
-def known_seeds(peer, what):
+def known_seeds(peer, what, roles=ROLES):
     """The seeds that the dealer has in common with ``peer``, once more."""
-    return SeedSequence(dealt_keys("tim", KNOWN), peer, what, *ROLES.purpose)
+    return SeedSequence(dealt_keys("tim", KNOWN), peer, what, *roles.purpose)
 
 
 def at_roles(work):
@@ -184,18 +185,19 @@ def test_the_private_product(bits, kind, part_of, monkeypatch):
             vectors = known_seeds("ada", of)
             drawn["x"] = vectors.take((size, 2), dtype).tolist()
             drawn["u"] = vectors.take((length, 2), dtype).tolist()
-            drawn["y"] = known_seeds("hal", "matrix").take(SHAPE, dtype).tolist()
+            drawn["y"] = known_seeds("hal", "matrix", ROLES.of_rows(0)).take(SHAPE, dtype).tolist()
         part = PrivateProduct(
             mesh, keys, ROLES, dealing, SHAPE, dtype, dict.fromkeys(KINDS, OPENED_BITS)
         )
         assert part.nbytes == own.nbytes
+        block = RowBlock.of(slice(0, SHAPE[0]), ROLES, dealing)
         if mesh.me == "ada":
-            part.add_as_label_party(own.copy())
+            part.add_as_label_party(block, own.copy())
             return part.ask(kind, v, part_of)
         if mesh.me == "hal":
-            part.add_as_helper(helpers.copy())
+            part.add_as_helper(block, helpers.copy())
             return part.answer(kind, 2, part_of)
-        part.add_as_dealer(SHAPE[0])
+        part.add_as_dealer(block)
         return part.deal(kind, 2, part_of)
 
     got, seen = at_roles(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.running import Outcome, run
-from tests.secure.hidden.hidden_run import ROLES, Seen, reading
+from tests.secure.hidden.hidden_run import ROLES, Seen, add_blocks, reading
 from tests.secure.kept import matrices_in
 from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
@@ -46,11 +46,13 @@ def seal(
     meddle: Mapping[str, Callable[[SealedFeatures], None]] | None = None,
     wires: Mapping[str, Wire] | None = None,
     prepared: Mapping[str, Any] = {},
+    together: Collection[str] = (),
     **agreed: Any,
 ) -> Session:
     """Seal ``phases`` by party and let the three roles run ``program`` on their shares.
 
-    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh.
+    ``meddle`` changes a party's part before it begins, ``wires`` its end of the mesh; parties
+    ``together`` add all blocks at the same time.
     """
     first = next(iter(phases.values()))
     rows, width = first.shape
@@ -66,8 +68,7 @@ def seal(
         parts[mesh.me] = part
         if meddle and mesh.me in meddle:
             meddle[mesh.me](part)
-        for start in range(0, rows, height):
-            part.add(phases[mesh.me][start : start + height].copy())
+        add_blocks(part, phases[mesh.me], height, together=mesh.me in together)
         return program(part) if part.has_role else None
 
     ends = local_meshes(roles.parties, deadline)

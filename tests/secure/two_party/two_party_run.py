@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.running import run
-from tests.secure.hidden.hidden_run import Session
+from tests.secure.hidden.hidden_run import Session, add_blocks
 from tests.secure.meddling import Wire
 from vertikal.mesh import RecordingMesh, Tape, local_meshes
 from vertikal.secure.hidden.hidden_features import HiddenBlock
@@ -54,8 +54,7 @@ def hide_between_two(
         keys = agree(mesh, prg.fresh_key(), job="job", version="1", settings_digest="s", rows=rows)
         part = TwoPartyFeatures(mesh, keys, ROLES, agreed, lambda _: nullcontext(), tally)
         parts[mesh.me] = part
-        for start in range(0, rows, height):
-            part.add(phases[mesh.me][start : start + height].copy())
+        add_blocks(part, phases[mesh.me], height)
         if mesh.me == ROLES.label_party:
             result = program(part)
             part.finish()

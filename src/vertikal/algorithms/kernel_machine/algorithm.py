@@ -391,13 +391,13 @@ class KernelMachine(Algorithm[SettingsT, Shard]):
         if not settings.seals:
             hidden = dealing.hidden(hidden_block(settings, label_party, rows, training=True))
             for block in message_blocks(slice(0, rows), width, settings.values.bits):
-                hidden.add(np.zeros((block.stop - block.start, width), dtype))
+                hidden.add(block, np.zeros((block.stop - block.start, width), dtype))
             return
         residual_map = self.sealed_residuals(rows, settings.outputs, None)
         steps = sealed_steps_of(settings, rows, residual_map)
         sealed = dealing.sealed(training_block(settings, rows, residual_map, steps))
         for block in message_blocks(slice(0, rows), width, WORD_BITS):
-            sealed.add(np.zeros((block.stop - block.start, width), dtype))
+            sealed.add(block, np.zeros((block.stop - block.start, width), dtype))
         residual_map.begin(sealed, steps)
         minimise(sealed, residual_map, steps)
 

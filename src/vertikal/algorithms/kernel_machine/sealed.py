@@ -22,7 +22,7 @@ from vertikal.algorithms.kernel_machine.phases import direction_block
 from vertikal.algorithms.kernel_machine.sealed_residuals import ResidualMap, SquareResiduals
 from vertikal.algorithms.kernel_machine.settings import FdsklSettings
 from vertikal.algorithms.kernel_machine.shard import Shard, Training
-from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, local_phases
+from vertikal.algorithms.kernel_machine.values import NOTHING, SPAN_CELLS, hide_rows
 from vertikal.losses.pointwise import loss_named
 from vertikal.party.party import Labels, Party
 from vertikal.privacy.ledger import Disclosure
@@ -166,11 +166,7 @@ def hide(party: Party, shard: Shard, agreed: SealedBlock, span: slice) -> Sealed
     (label_party,) = shard.settings.label_parties
     sealed = party.sealed_features(label_party, *shard.settings.assistants(), agreed, DISCLOSURES)
     feature_map = direction_block(shard, draw_directions(shard, label_party)).feature_map
-    for block, (own,) in local_phases(party, [feature_map], span, agreed.width, WORD_BITS):
-        with party.naming("phases"):
-            phases = own()
-        sealed.add(phases)
-        party.clock.advance(block.stop - block.start)
+    hide_rows(party, [(sealed, feature_map)], span, agreed.width, WORD_BITS)
     return sealed
 
 

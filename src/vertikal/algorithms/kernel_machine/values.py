@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from vertikal.privacy.ledger import Disclosure
 from vertikal.secure.hidden.hidden_features import HiddenBlock, HiddenFeatures
 from vertikal.secure.hidden.openings import Limits
 from vertikal.secure.two_party.two_party_features import TwoPartyFeatures
+from vertikal.side_by_side import in_order, parties_at_work
 from vertikal.solvers.feature_operator import ALL, FeatureOperator
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -36,6 +38,12 @@ Hidden: TypeAlias = HiddenFeatures | TwoPartyFeatures
 
 BLOCK_BYTES = 4 << 20
 """Bytes of the words of one message: few enough that a block's many arrays stay in the cache."""
+
+ON_THE_WAY = 6 * BLOCK_BYTES
+"""Bytes of the words of all blocks on their way at a time, at most.
+
+A word comes with two and a half times as many bytes from the dealer to the helper, and a block that
+is slow must find room there behind those after it (`mesh.local.CAPACITY`)."""
 
 SPAN_CELLS = 1 << 23
 """Cells that label party, helper and dealer hold at a time while predicting."""
@@ -164,25 +172,79 @@ def training_limits(settings: FdsklSettings, label_party: str, rows: int | None)
     )
 
 
+def block_height(width: int, bits: int) -> int:
+    """Return the rows of one message of words of so many bits."""
+    return max(16, 8 * BLOCK_BYTES // (bits * width))
+
+
 def message_blocks(span: slice, width: int, bits: int) -> Iterator[slice]:
     """Yield the rows in blocks, one for each message of words of so many bits."""
-    height = max(16, 8 * BLOCK_BYTES // (bits * width))
+    height = block_height(width, bits)
     for start in range(span.start, span.stop, height):
         yield slice(start, min(start + height, span.stop))
 
 
 def local_phases(
     party: Party, maps: Sequence[FeatureMap], span: slice, width: int, bits: int
-) -> Iterator[tuple[slice, list[Callable[[], Array]]]]:
-    """Yield each block of rows with what waits for this party's phases of it, by these maps."""
+) -> Iterator[tuple[slice, list[Array]]]:
+    """Yield each block of rows with this party's phases of it, by these maps.
 
-    def begin(block: slice) -> list[Callable[[], Array]]:
-        rows = np.arange(block.start, block.stop)
-        return [party.place.begin_local(one, party.table, rows) for one in maps]
+    A phase has fewer bits than a word, so those of several blocks are computed at a time.
+    """
+    height = block_height(width, bits)
+    tall = height * max(1, BLOCK_BYTES // (height * width))
 
-    blocks = list(message_blocks(span, width, bits))
-    height = blocks[0].stop - blocks[0].start if blocks else 1
-    return begun_ahead(blocks, begin, party.place.ahead(party.table, height))
+    def begin(rows: slice) -> list[Callable[[], Array]]:
+        numbers = np.arange(rows.start, rows.stop)
+        return [party.place.begin_local(one, party.table, numbers) for one in maps]
+
+    spans = [
+        slice(start, min(start + tall, span.stop)) for start in range(span.start, span.stop, tall)
+    ]
+    ahead = party.place.ahead(party.table, tall)
+    for rows, begun in begun_ahead(spans, begin, ahead):
+        with party.naming("phases"):
+            whole = [own() for own in begun]
+        for block in message_blocks(rows, width, bits):
+            here = slice(block.start - rows.start, block.stop - rows.start)
+            yield block, [phases[here] for phases in whole]
+
+
+class Hiding(Protocol):
+    """One party's part in a protocol that hides features."""
+
+    @property
+    def at_a_time(self) -> bool: ...
+
+    def add(self, rows: slice, phases: Array) -> None: ...
+
+
+def hide_rows(
+    party: Party, parts: Sequence[tuple[Hiding, FeatureMap]], span: slice, width: int, bits: int
+) -> None:
+    """Add the phases of these rows to each part, several blocks at a time where there are cores."""
+
+    def hide(block: slice, phases: list[Array]) -> int:
+        rows = slice(block.start - span.start, block.stop - span.start)
+        for (hidden, _), own in zip(parts, phases, strict=True):
+            hidden.add(rows, own)
+        return len(phases[0])
+
+    def tasks() -> Iterator[Callable[[], int]]:
+        maps = [one for _, one in parts]
+        for block, phases in local_phases(party, maps, span, width, bits):
+            yield partial(hide, block, phases)
+
+    for rows in in_order(tasks(), _at_a_time(parts, width, bits)):
+        party.clock.advance(rows)
+
+
+def _at_a_time(parts: Sequence[tuple[Hiding, FeatureMap]], width: int, bits: int) -> int:
+    """Return how many blocks this party may have on their way."""
+    if not all(hidden.at_a_time for hidden, _ in parts):
+        return 1
+    block = block_height(width, bits) * width * bits // 8
+    return max(1, min(parties_at_work.cores_of_each, ON_THE_WAY // (block * len(parts))))
 
 
 class HiddenOperator(FeatureOperator):
@@ -289,13 +351,8 @@ class HiddenPass:
             for label_party in self._maps
         }
         widest = max(self._settings.widths().values())
-        maps, bits = list(self._maps.values()), self._settings.values.bits
-        for block, phases in local_phases(party, maps, span, widest, bits):
-            for hidden, own in zip(self._hidden.values(), phases, strict=True):
-                with party.naming("phases"):
-                    elements = own()
-                hidden.add(elements)
-            party.clock.advance(block.stop - block.start)
+        parts = list(zip(self._hidden.values(), self._maps.values(), strict=True))
+        hide_rows(party, parts, span, widest, self._settings.values.bits)
 
     def _begin(self, label_party: str, rows: int) -> Hidden:
         settings = self._settings

@@ -30,20 +30,21 @@ class DeviceRingMatrix(RingMatrix):
         self, shape: tuple[int, int], dtype: npt.DTypeLike, device: Any, *, fused: bool = True
     ) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._filled = 0
         self._device = device
         kind = getattr(torch, f"int{8 * self.dtype.itemsize}")
         self._values = torch.empty(shape, dtype=kind, device=device)
         self._passes = load_ring_passes() if fused and device.type == "cuda" else None
 
     @contextmanager
-    def add(self, rows: int) -> Iterator[Array]:
-        """Hand out room for the next rows; what is in it at the end goes to the device."""
-        here = slice(self._filled, self._filled + rows)
-        self._filled += rows
-        block = np.empty((rows, self.shape[1]), self.dtype)
-        yield block
-        self._values[here] = torch.from_numpy(signed(block)).to(self._device)
+    def writing(self, rows: slice) -> Iterator[Array]:
+        """Hand out room for these rows; what is in it at the end goes to the device.
+
+        On the way to a GPU it is page-locked memory, which torch uses again once it has travelled.
+        """
+        there: Any = self._values[rows]
+        block = torch.empty(there.shape, dtype=there.dtype, pin_memory=self._device.type == "cuda")
+        yield block.numpy().view(self.dtype)
+        there.copy_(block, non_blocking=True)
 
     def product(self, kind: str, vectors: Array, part: Part = None) -> Array:
         given = torch.from_numpy(signed(np.ascontiguousarray(vectors))).to(self._device)

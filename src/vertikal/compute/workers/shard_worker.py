@@ -280,9 +280,9 @@ class ShardWorker:
         """Make an empty matrix of ring elements."""
         self._held[name] = self._place.matrices(shape, dtype)
 
-    def add_to_matrix(self, name: str, block: Array) -> None:
-        """Add the next rows of a matrix."""
-        with self._held[name].add(len(block)) as here:
+    def write_to_matrix(self, name: str, rows: slice, block: Array) -> None:
+        """Write some rows of a matrix."""
+        with self._held[name].writing(rows) as here:
             here[:] = block
 
     def product(

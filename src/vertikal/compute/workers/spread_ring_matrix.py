@@ -32,7 +32,6 @@ class SpreadRingMatrix(RingMatrix):
 
     def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike, group: WorkerGroup) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._filled = 0
         self._group, self._layout = group, group.layout(shape[0])
         self._name = group.name("matrix")
         for worker in range(len(group)):
@@ -41,15 +40,17 @@ class SpreadRingMatrix(RingMatrix):
         weakref.finalize(self, group.forget, self._name)
 
     @contextmanager
-    def add(self, rows: int) -> Iterator[Array]:
-        """Hand out room for the next rows; what is in it at the end goes to the workers."""
-        here = np.arange(self._filled, self._filled + rows)
-        self._filled += rows
-        block = np.empty((rows, self.shape[1]), self.dtype)
+    def writing(self, rows: slice) -> Iterator[Array]:
+        """Hand out room for these rows; what is in it at the end goes to the workers."""
+        block = np.empty((rows.stop - rows.start, self.shape[1]), self.dtype)
         yield block
-        for worker, places, _ in self._layout.parts(here):
-            part = self._group.store(block[places])
-            self._group.change(worker, self._name, "add_to_matrix", part)
+        for run in self._layout.runs(rows):
+            part = self._group.store(block[run.start - rows.start : run.stop - rows.start])
+            start = self._layout.place(run.start)
+            there = slice(start, start + run.stop - run.start)
+            self._group.change(
+                self._layout.owner(run.start), self._name, "write_to_matrix", there, part
+            )
 
     def sizes(self, kind: str, part: Part = None) -> tuple[int, int]:
         rows, columns = self._chosen(part)

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from vertikal.errors import InputError
 from vertikal.mesh.interface import Mesh
-from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.phase_shares import PhaseShares
-from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.hidden.trigonometric import TrigonometricShares
 from vertikal.secure.keys.agreement import PairKeys
 
@@ -26,17 +25,13 @@ PHASE_BITS = (8, 16)
 
 
 class CosineShares:
-    """One party's part; ``dealing`` is None at parties without a role.
-
-    With ``pairs`` the shares are of cosines and sines.
-    """
+    """One party's part in one block of rows; with ``pairs`` the shares are of cosines and sines."""
 
     def __init__(
         self,
         mesh: Mesh,
         keys: PairKeys,
-        roles: Roles,
-        dealing: Dealing | None,
+        block: RowBlock,
         phase_bits: int,
         fixed: FixedPointProducts,
         booked: Booked,
@@ -45,15 +40,15 @@ class CosineShares:
     ) -> None:
         if phase_bits not in PHASE_BITS:
             raise InputError.of("phase_bits", "8 or 16", phase_bits)
-        self._me, self._roles, self._booked = mesh.me, roles, booked
-        self._shares = PhaseShares(mesh, keys, roles)
-        if dealing is not None:
+        self._me, self._roles, self._booked = mesh.me, block.roles, booked
+        self._shares = PhaseShares(mesh, keys, block.roles)
+        if block.dealing is not None:
             self._cosines = TrigonometricShares(
-                mesh, keys, roles, dealing, phase_bits, fixed, pairs=pairs
+                mesh, keys, block.roles, block.dealing, phase_bits, fixed, pairs=pairs
             )
 
     def add(self, phases: Array) -> Array | None:
-        """Every party: the next rows, with its own phases (rows, D), which are overwritten.
+        """Every party: the rows, with its own phases (rows, D), which are overwritten.
 
         A and H get their shares of the cosines, with ``pairs`` followed by those of the sines;
         everybody else None.

@@ -12,7 +12,9 @@ arrays grown from it are uniform; label party and helper have one key each, neve
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +49,7 @@ class Dealing:
     ) -> None:
         self._roles = roles
         self._prepared = prepared
+        self._mesh, self._pairs = mesh, keys
         label_party, helper, dealer = roles.names
         if mesh.me == dealer:
             links = {
@@ -61,6 +64,17 @@ class Dealing:
             drawn = {dealer: self._link.recv("key", np.uint8, (KEY_BYTES,)).tobytes()}
         self._keys = dealt_keys(mesh.me, drawn)
         self._repetition = RepetitionCheck(mesh.me, dealer)
+
+    def of_rows(self, first: int) -> Dealing:
+        """Return the same dealing for one block of rows (`Roles.of_rows`)."""
+        there = copy(self)
+        there._roles = self._roles.of_rows(first)
+        there._link = self._linked(there._roles)
+        return there
+
+    def _linked(self, roles: Roles) -> PaddedLink:
+        peer = roles.helper if self._mesh.me == roles.dealer else roles.dealer
+        return PaddedLink(self._mesh, self._pairs, peer, roles, "dealt")
 
     @property
     def prepared(self) -> bool:
@@ -112,6 +126,7 @@ class RepetitionCheck:
         self._me = me
         self._dealer = dealer
         self._seen: set[bytes] = set()
+        self._lock = threading.Lock()
 
     def check(self, values: Array) -> Array:
         """Return ``values``, unless they came before."""
@@ -119,10 +134,12 @@ class RepetitionCheck:
         head = flat[: _ENOUGH // flat.itemsize].tobytes()
         if len(head) >= _SHORTEST:
             digest = hashlib.sha256(head).digest()
-            if digest in self._seen:
+            with self._lock:
+                known = digest in self._seen
+                self._seen.add(digest)
+            if known:
                 raise PadReused(
                     f"{self._me}: the dealer {self._dealer} sent the same correlation twice; "
                     "nothing was computed with it"
                 )
-            self._seen.add(digest)
         return values

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,12 @@ class FixedPointProducts:
         """Cosines or sines as ring elements, or as words that hold wide numbers."""
         ring = Ring(64) if self.wide else self.ring
         return ring.encode_reals(values, self.table_bits, 1)
+
+    @cache  # noqa: B019 - of a few kinds of fixed point, each used for all blocks of a run
+    def turns(self, phase_bits: int) -> tuple[Array, Array]:
+        """Return the cosines and the sines of all phases of so many bits."""
+        angles = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
+        return self.table(np.cos(angles)), self.table(np.sin(angles))
 
     def encode(self, vectors: Array, what: str, noise: float = 0.0) -> tuple[Array, Array]:
         """Ring elements of vectors (size, k), and the fraction bits (k,) of their products.

@@ -29,6 +29,7 @@ from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.openings import Limits, Openings, Tally
 from vertikal.secure.hidden.private_product import PrivateProduct
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.keys.agreement import PairKeys
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -98,7 +99,7 @@ class HiddenFeatures:
     ) -> None:
         self.agreed = agreed
         self.roles = roles
-        self._mesh, self._booked = mesh, booked
+        self._mesh, self._keys, self._dealing, self._booked = mesh, keys, dealing, booked
         self._fixed = FixedPointProducts(Ring(agreed.product_bits))
         self._tag = f"hidden/{roles.label_party}/{roles.session}/request"
         counted = tally if mesh.me == roles.helper else None
@@ -117,16 +118,6 @@ class HiddenFeatures:
                 agreed.opened_bits,
                 matrices,
             )
-        self._cosines = CosineShares(
-            mesh,
-            keys,
-            roles,
-            dealing,
-            agreed.phase_bits,
-            self._fixed,
-            booked,
-            pairs=agreed.pairs,
-        )
 
     @property
     def nbytes(self) -> int:
@@ -138,17 +129,30 @@ class HiddenFeatures:
         """H: forward products of the row that took part in most of them."""
         return self._openings.forward
 
-    def add(self, phases: Array) -> None:
-        """Every party: the next block of rows, with its own phases, which are overwritten."""
-        rows = len(phases)
-        cosines = self._cosines.add(phases)
+    @property
+    def at_a_time(self) -> bool:
+        """True if several blocks of rows may be added at the same time."""
+        return self._dealing is None or not self._dealing.prepared
+
+    def add(self, rows: slice, phases: Array) -> None:
+        """Every party: one block of rows, with its own phases, which are overwritten."""
+        block = RowBlock.of(rows, self.roles, self._dealing)
+        cosines = CosineShares(
+            self._mesh,
+            self._keys,
+            block,
+            self.agreed.phase_bits,
+            self._fixed,
+            self._booked,
+            pairs=self.agreed.pairs,
+        ).add(phases)
         if self._mesh.me == self.roles.dealer:
-            self._product.add_as_dealer(rows)
+            self._product.add_as_dealer(block)
         elif cosines is not None and self._mesh.me == self.roles.label_party:
-            self._product.add_as_label_party(cosines)
+            self._product.add_as_label_party(block, cosines)
         elif cosines is not None:
             with self._booked("difference"):
-                self._product.add_as_helper(cosines)
+                self._product.add_as_helper(block, cosines)
 
     def product(
         self, kind: str, vectors: Array, rows: Array | None = None, columns: slice = slice(None)

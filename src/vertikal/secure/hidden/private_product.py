@@ -40,6 +40,7 @@ from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.opening_noise import OpeningNoise
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.seeds import SeedSequence
 
@@ -50,7 +51,7 @@ AHEAD = 8
 
 
 class PrivateProduct:
-    """One role's part in all products with one matrix; blocks of rows are added first.
+    """One role's part in all products with one matrix; all blocks of rows are added first.
 
     ``opened_bits`` are the bits of full scale that A learns of each kind of product.
     """
@@ -67,7 +68,7 @@ class PrivateProduct:
         matrices: Matrices = RingMatrix,
     ) -> None:
         self._bits = dict(opened_bits)
-        self._me = mesh.me
+        self._me, self._mesh, self._keys = mesh.me, mesh, keys
         self._dtype = np.dtype(dtype)
         self._dealing = dealing
         self._noise = OpeningNoise(self._dtype)
@@ -86,32 +87,33 @@ class PrivateProduct:
         if mesh.me == label_party:
             self._to_helper = PaddedLink(mesh, keys, helper, roles, "product")
         elif mesh.me == helper:
-            self._masks = dealing.seeds("matrix")
             self._to_label_party = PaddedLink(mesh, keys, label_party, roles, "product")
-        else:
-            self._masks = dealing.seeds("matrix", helper)
 
     @property
     def nbytes(self) -> int:
         return self._matrix.nbytes
 
-    def add_as_label_party(self, block: Array) -> None:
-        """A: add the next rows of K, and keep their masked sum."""
-        with self._matrix.add(len(block)) as here:
-            self._to_helper.recv("difference", self._dtype, block.shape, out=here)
-            np.add(here, block, out=here)
+    def add_as_label_party(self, block: RowBlock, own: Array) -> None:
+        """A: add some rows of K, and keep their masked sum."""
+        link = PaddedLink(self._mesh, self._keys, block.roles.helper, block.roles, "product")
+        with self._matrix.writing(block.rows) as here:
+            link.recv("difference", self._dtype, own.shape, out=here)
+            np.add(here, own, out=here)
 
-    def add_as_helper(self, block: Array) -> None:
-        """H: add the next rows of M, overwritten; their difference to the mask goes to A."""
-        with self._matrix.add(len(block)) as here:
-            self._masks.fill(here)
-            block -= here
-        self._to_label_party.send("difference", block)
+    def add_as_helper(self, block: RowBlock, own: Array) -> None:
+        """H: add some rows of M, overwritten; their difference to the mask goes to A."""
+        assert block.dealing is not None
+        with self._matrix.writing(block.rows) as here:
+            block.dealing.seeds("matrix").fill(here)
+            own -= here
+        link = PaddedLink(self._mesh, self._keys, block.roles.label_party, block.roles, "product")
+        link.send("difference", own)
 
-    def add_as_dealer(self, rows: int) -> None:
-        """T: expand the next rows of Y."""
-        with self._matrix.add(rows) as here:
-            self._masks.fill(here)
+    def add_as_dealer(self, block: RowBlock) -> None:
+        """T: expand some rows of Y."""
+        assert block.dealing is not None
+        with self._matrix.writing(block.rows) as here:
+            block.dealing.seeds("matrix", block.roles.helper).fill(here)
 
     def ask(self, kind: str, vectors: Array, part: Part) -> Array:
         """A: compute (K + M) v, or the transpose, for the columns v of ``vectors``."""

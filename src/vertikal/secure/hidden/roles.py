@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vertikal.errors import InputError
 
@@ -33,6 +33,13 @@ class Roles:
                 f"two different parties other than the label party {self.label_party!r}",
                 f"{self.helper!r} and {self.dealer!r}",
             )
+
+    def of_rows(self, first: int) -> Roles:
+        """Return the same roles for the block of rows from ``first`` on.
+
+        Each block has seeds, pads and tags of its own, so that blocks may be hidden in any order.
+        """
+        return replace(self, session=f"{self.session}/{first}")
 
     @property
     def names(self) -> tuple[str, str, str]:

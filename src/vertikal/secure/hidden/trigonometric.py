@@ -24,7 +24,6 @@ every phase: these must not collude. (A with H have a + h, the phases without th
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ Array = npt.NDArray[Any]
 
 
 class TrigonometricShares:
-    """One role's part in turning phases into shares of their cosines, block by block.
+    """One role's part in turning the phases of a block into shares of their cosines.
 
     With ``pairs`` the shares are (rows, 2D): the cosines of all directions, then their sines.
     """
@@ -61,8 +60,7 @@ class TrigonometricShares:
         pairs: bool = False,
     ) -> None:
         self._pairs = pairs
-        turn = np.arange(2**phase_bits) * (2 * math.pi / 2**phase_bits)
-        self._cos, self._sin = fixed.table(np.cos(turn)), fixed.table(np.sin(turn))
+        self._cos, self._sin = fixed.turns(phase_bits)
         self._dtype, self._wide = fixed.ring.dtype, fixed.wide
         self._loops = products.LOOPS
         self._dealing = dealing

@@ -25,6 +25,7 @@ from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.fixed_point import FixedPointProducts
 from vertikal.secure.hidden.padded_link import PaddedLink
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.keys.agreement import PairKeys
 from vertikal.secure.keys.prg import fresh_key, uniform_elements
 from vertikal.secure.sealed.shared_product import SharedProduct
@@ -97,7 +98,8 @@ class SealedFeatures:
         matrices: Matrices = RingMatrix,
     ) -> None:
         self.agreed, self._roles, self._booked, self._me = agreed, roles, booked, mesh.me
-        fixed = FixedPointProducts(Ring(64), COSINE_BITS)
+        self._mesh, self._keys, self._dealing = mesh, keys, dealing
+        self._fixed = FixedPointProducts(Ring(64), COSINE_BITS)
         self._sealed = not agreed.reveals
         if dealing is not None:
             self._product = SharedProduct(
@@ -117,9 +119,6 @@ class SealedFeatures:
             if not self.is_dealer:
                 peer = roles.helper if self.is_label_party else roles.label_party
                 self._opening = PaddedLink(mesh, keys, peer, roles, "reveal")
-        self._cosines = CosineShares(
-            mesh, keys, roles, dealing, agreed.phase_bits, fixed, booked, pairs=agreed.pairs
-        )
 
     @property
     def has_role(self) -> bool:
@@ -143,13 +142,27 @@ class SealedFeatures:
         """Bytes that this role keeps."""
         return self._product.nbytes if self.has_role else 0
 
-    def add(self, phases: Array) -> None:
-        """Every party: the next block of rows, with its own phases, which are overwritten."""
-        rows = len(phases)
-        share = self._cosines.add(phases)
+    @property
+    def at_a_time(self) -> bool:
+        """True if several blocks of rows may be added at the same time."""
+        return self._dealing is None or not self._dealing.prepared
+
+    def add(self, rows: slice, phases: Array) -> None:
+        """Every party: one block of rows, with its own phases, which are overwritten."""
+        block = RowBlock.of(rows, self._roles, self._dealing)
+        cosines = CosineShares(
+            self._mesh,
+            self._keys,
+            block,
+            self.agreed.phase_bits,
+            self._fixed,
+            self._booked,
+            pairs=self.agreed.pairs,
+        )
+        share = cosines.add(phases)
         if self.has_role:
             with self._booked("difference"):
-                self._product.add(rows, share)
+                self._product.add(block, share)
 
     def forward(self, share: Array) -> Array:
         """Shares of C v (rows, outputs) from shares of v (features, outputs)."""

@@ -39,6 +39,7 @@ from vertikal.ring.ring_matrix import KINDS, Matrices, RingMatrix
 from vertikal.secure.hidden.dealing import Dealing
 from vertikal.secure.hidden.padded_link import OpenShares
 from vertikal.secure.hidden.roles import Roles
+from vertikal.secure.hidden.row_block import RowBlock
 from vertikal.secure.keys.agreement import PairKeys
 
 Array = npt.NDArray[Any]
@@ -48,7 +49,7 @@ AHEAD = 8
 
 
 class SharedProduct:
-    """One role's part in all products with one matrix; blocks of rows are added first.
+    """One role's part in all products with one matrix; all blocks of rows are added first.
 
     ``uses`` is the number of products of each kind, ``columns`` the number of vectors in each.
     """
@@ -65,6 +66,7 @@ class SharedProduct:
         matrices: Matrices = RingMatrix,
     ) -> None:
         self._me, self._roles, self._dealing = mesh.me, roles, dealing
+        self._mesh, self._keys = mesh, keys
         self._shape, self._columns = shape, columns
         self._left = dict(uses)
         self._undealt = dict(uses)
@@ -77,14 +79,13 @@ class SharedProduct:
                 self._seeds = {
                     (name, what): dealing.seeds(what, name)
                     for name in (label_party, helper)
-                    for what in ("mask", *KINDS)
+                    for what in KINDS
                 }
                 self._dealt = {kind: dealing.seeds(f"dealt {kind}", label_party) for kind in KINDS}
             return
         self._common = matrices(shape, np.uint64)  # G
         self._own = matrices(shape, np.uint64)  # at A: G + Y_A, at H: Y_H
         self._opening = OpenShares(mesh, keys, roles, "product")
-        self._mask = dealing.seeds("mask")
         self._vectors = {kind: dealing.seeds(kind) for kind in KINDS}
         if mesh.me == label_party:
             self._dealt = {kind: dealing.seeds(f"dealt {kind}") for kind in KINDS}
@@ -96,19 +97,22 @@ class SharedProduct:
             return 0 if self._dealing.prepared else self._sum.nbytes
         return self._common.nbytes + self._own.nbytes
 
-    def add(self, rows: int, share: Array | None) -> None:
-        """Add the next ``rows`` of C; A and H bring their shares of them, which are overwritten."""
+    def add(self, block: RowBlock, share: Array | None) -> None:
+        """Add some rows of C; A and H bring their shares of them, which are overwritten."""
+        rows, dealing = block.rows, block.dealing
+        assert dealing is not None
         if share is not None:
-            with self._own.add(rows) as own, self._common.add(rows) as common:
-                self._mask.fill(own)
+            opening = OpenShares(self._mesh, self._keys, block.roles, "product")
+            with self._own.writing(rows) as own, self._common.writing(rows) as common:
+                dealing.seeds("mask").fill(own)
                 share -= own
-                self._opening.sum("difference", share, out=common)
+                opening.sum("difference", share, out=common)
                 if self._me == self._roles.label_party:
                     np.add(own, common, out=own)
-        elif not self._dealing.prepared:
-            with self._sum.add(rows) as total:
-                self._seeds[self._roles.label_party, "mask"].fill(total)
-                other = self._seeds[self._roles.helper, "mask"].take(total.shape, np.uint64)
+        elif not dealing.prepared:
+            with self._sum.writing(rows) as total:
+                dealing.seeds("mask", self._roles.label_party).fill(total)
+                other = dealing.seeds("mask", self._roles.helper).take(total.shape, np.uint64)
                 np.add(total, other, out=total)
 
     def multiply(self, kind: str, share: Array) -> Array:

@@ -94,8 +94,13 @@ class TwoPartyFeatures:
         """B: forward products of the row that took part in most of them."""
         return self._openings.forward
 
-    def add(self, phases: Array) -> None:
-        """Both: the next block of rows, with the party's own phases."""
+    @property
+    def at_a_time(self) -> bool:
+        """False: each block of rows is added after the one before."""
+        return False
+
+    def add(self, rows: slice, phases: Array) -> None:
+        """Both: the next block of ``rows``, with the party's own phases."""
         if self._mesh.me == self.roles.helper:
             with self._booked("hidden"):
                 self._product.add_as_helper(self._cosines.answer(phases))
