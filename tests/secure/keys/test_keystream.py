@@ -91,6 +91,27 @@ def test_long_streams_equal_the_reference_however_they_are_read(fast, counts):
     assert read(Keystream(KEY, 3), *counts) == reference(KEY, 3, sum(counts))
 
 
+def test_streams_longer_than_the_zeros_at_hand_are_made_piece_by_piece(fast, monkeypatch):
+    monkeypatch.setattr(keystream, "ZEROS", memoryview(bytes(1000)))
+    assert read(Keystream(KEY, 3), LONG, 10) == reference(KEY, 3, LONG + 10)
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["apart", "in place"])
+@pytest.mark.parametrize("counts", [(0,), (7,), (LONG,), (5, TILE + 11, 84), (32, LONG)])
+def test_bytes_are_enciphered_by_the_stream(fast, counts, together):
+    plain = np.random.default_rng(0).integers(0, 256, sum(counts), np.uint8)
+    given = plain.copy()
+    out = given if together else np.empty_like(given)
+    stream, start = Keystream(KEY, 6), 0
+    for count in counts:
+        here = slice(start, start + count)
+        stream.encipher(given[here].data, out[here].data)
+        start += count
+    expected = np.frombuffer(reference(KEY, 6, sum(counts)), np.uint8)
+    assert np.array_equal(out, plain ^ expected)
+    assert together or np.array_equal(given, plain)
+
+
 @pytest.mark.parametrize("skip", [1, 16, 31, 32, 33, 48, SIXTY_FOUR_GB, SIXTY_FOUR_GB + 32])
 def test_streams_may_begin_anywhere(fast, skip):
     """Also in the blocks that GCM does not make, under the first nonce and under the next."""

@@ -61,6 +61,25 @@ def test_a_pad_of_no_bytes_is_spent_too():
         pad.apply(np.zeros(8, np.uint8))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint64"])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5)])
+@pytest.mark.parametrize("together", [False, True], ids=["apart", "in place"])
+def test_a_message_is_enciphered_bit_by_bit_and_once(dtype, shape, together):
+    values = np.asarray(np.random.default_rng(0).integers(0, 200, shape).astype(dtype))
+    plain = values.copy()
+    out = values if together else np.zeros_like(values)
+    pad = OneTimePad(KEY, 4, -1)
+    pad.encipher(values, out)
+    assert np.array_equal(out, plain ^ prg.uniform_elements(KEY, shape, dtype, stream=4))
+    assert together or np.array_equal(values, plain)
+    for again in (pad.encipher, lambda source, out: pad.apply(out)):
+        with pytest.raises(PadReused, match="a pad hides one message only"):
+            again(values, out)
+    # The other end of the pair, whose sign is the other, reads it.
+    OneTimePad(KEY, 4, 1).encipher(out, out)
+    assert np.array_equal(out, plain)
+
+
 @pytest.mark.parametrize(
     "values",
     [np.zeros((4, 4), np.uint8)[:, :2], np.zeros((2, 3), np.uint16).T],
@@ -69,6 +88,9 @@ def test_a_pad_of_no_bytes_is_spent_too():
 def test_values_that_cannot_be_masked_in_place_are_refused(values):
     with pytest.raises(InputError, match="values must be a contiguous array, got strides"):
         OneTimePad(KEY, 0, 1).apply(values)
+    for source, out in ((values, values.copy()), (values.copy(), values)):
+        with pytest.raises(InputError, match="values must be a contiguous array, got strides"):
+            OneTimePad(KEY, 0, 1).encipher(source, out)
     assert not values.any()
 
 

@@ -3,10 +3,11 @@
 Hidden phases rest on one role not reading what two others say to each other (the dealer, for one,
 knows the masks between label party and helper). Rather than trust every transport to keep links
 apart, each frame is padded for its reader: to anybody else it is uniform, whatever else he knows.
-It costs no byte and no round.
+It costs no byte and no round. Nobody sums such frames, so the pad is not added but combined bit by
+bit (exclusive or), as the cipher does by itself.
 
 Proof sketch: the pad is a fresh stream under a key that only the pair can derive, bound to purpose
-and direction, and `PadSequence` hands it out once; so a frame is uniform in the ring and
+and direction, and `PadSequence` hands it out once; so a frame is uniform and
 independent of all else to whoever lacks the key.
 """
 
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from vertikal.mesh.interface import Mesh
@@ -42,8 +42,9 @@ class PaddedLink:
 
         ``values`` is overwritten and must not be used again, unless it is to be kept.
         """
-        padded = reused_memory.empty(values.shape, values.dtype) if keep else values
-        self._outgoing.take().apply(padded, np.ascontiguousarray(values))
+        plain = values if values.flags.c_contiguous else values.copy()
+        padded = reused_memory.empty(plain.shape, plain.dtype) if keep else plain
+        self._outgoing.take().encipher(plain, padded)
         self._mesh.send(self.peer, f"{self._tag}/{step}", padded)
 
     def recv(
@@ -55,7 +56,7 @@ class PaddedLink:
         """
         values = reused_memory.empty(shape, dtype) if out is None else out
         padded = self._mesh.recv_array(self.peer, f"{self._tag}/{step}", dtype, shape)
-        self._incoming.take().apply(values, padded)
+        self._incoming.take().encipher(padded, values)
         return values
 
 

@@ -21,12 +21,14 @@ from vertikal.errors import InputError
 
 KEY_BYTES = 32
 TILE = 1 << 20
-"""Bytes expanded at a time: few enough to stay in the cache, and so many that threads of other
-parties in this process do not take turns with Python's lock more often than they need."""
+"""Bytes to expand at a time where they are added to others: few enough to stay in the cache, and so
+many that threads do not take turns with Python's lock more often than they need."""
 LONG = 1 << 17
 """Bytes from which GCM pays: opening it takes as long as a few ten thousand bytes."""
 
-_ZEROS = memoryview(bytes(TILE))
+ZEROS = memoryview(bytes(16 * TILE))
+"""Zeros to encipher. Nobody has written to this memory, so all its pages are one in the cache."""
+
 _BLOCK = 16
 _NONCE_BLOCKS = 1 << 32
 _FIRST_OF_GCM = 2
@@ -47,15 +49,29 @@ class Keystream:
 
     def fill(self, out: memoryview) -> None:
         """Fill ``out`` (bytes) with the next bytes of the stream."""
+        self._run(None, out)
+
+    def encipher(self, source: memoryview, out: memoryview) -> None:
+        """Write ``source``, exclusive or the next bytes of the stream, to ``out``.
+
+        They have equally many bytes, and may be the same. A second time takes the stream off again.
+        """
+        self._run(source, out)
+
+    def _run(self, source: memoryview | None, out: memoryview) -> None:
         fast = len(out) >= LONG and gcm_is_faster()
-        while out:
+        start = 0
+        while start < len(out):
             if not self._left:
                 self._open(fast)
-            tile = out[: min(TILE, self._left)]
-            self._context.update_into(_ZEROS[: len(tile)], tile)
-            self._left -= len(tile)
-            self._place += len(tile)
-            out = out[len(tile) :]
+            count = min(len(out) - start, self._left, len(ZEROS) if source is None else len(out))
+            given = ZEROS[:count] if source is None else source[start : start + count]
+            # One call for as much as may be: Python's lock is let go meanwhile, and comes back late
+            # where many threads want it.
+            self._context.update_into(given, out[start : start + count])
+            self._left -= count
+            self._place += count
+            start += count
 
     def _open(self, fast: bool) -> None:
         """Open a context where the stream stands, as GCM if it is to be fast and can be."""
@@ -85,7 +101,7 @@ def gcm_is_faster() -> bool:
         times = []
         for _ in range(4):
             start = time.thread_time()
-            context.update_into(_ZEROS, room)
+            context.update_into(ZEROS[:TILE], room)
             times.append(time.thread_time() - start)
         seconds.append(min(times))
     return seconds[0] < seconds[1]

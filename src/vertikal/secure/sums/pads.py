@@ -35,19 +35,26 @@ Array = npt.NDArray[Any]
 
 
 class OneTimePad:
-    """One pad of one pair, for one sum. It can be applied once; afterwards it is spent."""
+    """One pad of one pair, for one sum or message. It is used once; afterwards it is spent."""
 
     def __init__(self, key: bytes, number: int, sign: int, skip: int = 0) -> None:
         self._stream = Keystream(key, number, skip)
         self._subtract = sign < 0
         self._spent = False
 
-    def apply(self, values: Array, source: Array | None = None) -> None:
-        """Add the pad to ``values``, or subtract it, in place.
+    def apply(self, values: Array) -> None:
+        """Add the pad to ``values``, or subtract it, in place."""
+        apply_all([self], values)
 
-        With a ``source`` its elements are padded instead, and written to ``values``.
+    def encipher(self, source: Array, out: Array) -> None:
+        """Write ``source`` under the pad to ``out``, bit by bit; the other end takes it off so.
+
+        Nothing can be summed under it. Both are equally long, and may be the same.
         """
-        apply_all([self], values, source)
+        given, to = (_flat(one).view(np.uint8).data for one in (source, out))
+        self.spend()
+        if out.size:
+            self._stream.encipher(given, to)
 
     def spend(self) -> None:
         """Mark the pad as used; a second time is refused."""
@@ -55,29 +62,29 @@ class OneTimePad:
             raise PadReused("this pad has been applied already; a pad hides one message only")
         self._spent = True
 
-    def onto(self, part: Array, source: Array, room: Array) -> None:
-        """Write ``source`` under the next elements of the pad to ``part``, by way of ``room``."""
+    def onto(self, part: Array, room: Array) -> None:
+        """Apply the next elements of the pad to ``part``, by way of ``room``."""
         self._stream.fill(room.view(np.uint8).data)
-        (np.subtract if self._subtract else np.add)(source, room, out=part)
+        (np.subtract if self._subtract else np.add)(part, room, out=part)
 
 
-def apply_all(pads: Sequence[OneTimePad], values: Array, source: Array | None = None) -> None:
-    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all.
-
-    With a ``source`` its elements are padded instead, and written to ``values``.
-    """
-    flat = values.reshape(-1)
-    given = flat if source is None else source.reshape(-1)
-    if flat.size and not np.shares_memory(flat, values):
-        raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
+def apply_all(pads: Sequence[OneTimePad], values: Array) -> None:
+    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all."""
+    flat = _flat(values)
     for pad in pads:
         pad.spend()
     room = reused_memory.empty((min(flat.size, TILE // flat.itemsize),), flat.dtype)
     for start in range(0, flat.size, room.size or 1):
-        part, origin = flat[start : start + room.size], given[start : start + room.size]
+        part = flat[start : start + room.size]
         for pad in pads:
-            pad.onto(part, origin, room[: part.size])
-            origin = part
+            pad.onto(part, room[: part.size])
+
+
+def _flat(values: Array) -> Array:
+    """Return the entries one after the other, in the same memory."""
+    if values.size and not values.flags.c_contiguous:
+        raise InputError.of("values", "a contiguous array", f"strides {values.strides}")
+    return values.reshape(-1)
 
 
 @dataclass(frozen=True, repr=False)
