@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from vertikal.reused_memory import ALIGNMENT, SMALLEST, MemoryPool
+from vertikal.reused_memory import ALIGNMENT, SMALLEST, MemoryPool, aligned, aligned_empty
 
 SHAPE = (4, SMALLEST)
 
@@ -124,8 +124,31 @@ def test_an_array_that_outlives_its_run_takes_its_memory_along(pool):
     assert traced() - before < SMALLEST
 
 
+@pytest.mark.usefixtures("tracing")
 def test_nothing_is_kept_without_a_run(pool):
-    assert pool.empty(SHAPE, np.uint8).base is None
+    before = traced()
+    array = pool.empty(SHAPE, np.uint8)
+    assert place(array) % ALIGNMENT == 0
+    del array
+    assert traced() - before < SMALLEST
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (5, 7)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64])
+def test_aligned_arrays_begin_a_cache_line(shape, dtype):
+    for _ in range(5):  # by chance one in four would anyway
+        array = aligned_empty(shape, dtype)
+        assert (array.shape, array.dtype) == (shape, np.dtype(dtype))
+        assert place(array) % ALIGNMENT == 0
+
+
+def test_an_aligned_copy_is_in_the_order_of_c():
+    given = np.arange(35.0).reshape(5, 7).T
+    copied = aligned(given)
+    assert place(copied) % ALIGNMENT == 0
+    assert copied.flags.c_contiguous
+    assert np.array_equal(copied, given)
+    assert not np.shares_memory(copied, given)
 
 
 def test_no_two_threads_have_the_same_memory(pool):

@@ -74,23 +74,38 @@ class MemoryPool:
         """Make an array whose entries are not set."""
         kind = np.dtype(dtype)
         size = math.prod(shape) * kind.itemsize
-        if size < SMALLEST or not self._runs:
+        if size < SMALLEST:
             return np.empty(shape, kind)
+        if not self._runs:
+            return aligned_empty(shape, kind)
         free = self._free.setdefault(size, deque())
         try:
             block = free.pop()
         except IndexError:
-            block = _aligned(size)
+            block = aligned_empty((size,), np.uint8).data
         # Views of an array hold the array itself, as long as its memory is no array's.
         root = np.frombuffer(block, kind)
         weakref.finalize(root, free.append, block).atexit = False
         return root.reshape(shape)
 
 
-def _aligned(size: int) -> memoryview:
+def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Make an array that begins a cache line; its entries are not set.
+
+    Loops that read a line at a time take a third longer where each of their lines lies in two.
+    """
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
     values = np.empty(size + ALIGNMENT, np.uint8)
     skip = -values.ctypes.data % ALIGNMENT
-    return values[skip : skip + size].data
+    return values[skip : skip + size].view(kind).reshape(shape)
+
+
+def aligned(values: Array) -> Array:
+    """Copy an array to the beginning of a cache line, C-ordered."""
+    copied = aligned_empty(values.shape, values.dtype)
+    copied[...] = values
+    return copied
 
 
 reused_memory = MemoryPool()

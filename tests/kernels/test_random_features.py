@@ -79,6 +79,34 @@ def test_dense_and_sparse_rows_have_the_same_phases(density):
     np.testing.assert_array_equal(feature_map.local(sparse.csr_array(X)), feature_map.local(X))
 
 
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("width", [7, 512, 1100])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda cells: cells,
+        lambda cells: np.hstack([np.ones((len(cells), 3)), cells])[:, 3:],
+        np.asfortranarray,
+        sparse.csr_array,
+    ],
+    ids=["in one piece", "of a wider table", "by columns", "sparse"],
+)
+def test_few_cells_a_row_give_the_phases_of_a_matrix_product(form, width, bits):
+    """Rows of no cell up to eleven, more than are worked on together, and wider than the room."""
+    generator = np.random.default_rng(5)
+    cells = generator.normal(size=(150, 30)) * (np.arange(30) < np.arange(150)[:, None] % 12)
+    cells = generator.permuted(cells, axis=1)
+    maps = [make_map(bits, 30, width, loops=loops)[2] for loops in (CompiledLoops(), NumpyLoops())]
+    found = CompiledLoops().project(
+        form(cells), maps[0].steps, maps[0].offsets, np.empty((150, width), maps[0].ring.dtype)
+    )
+    assert found is True, "left to the matrix product"
+    few, product = (feature_map.local(form(cells)) for feature_map in maps)
+    # Sums in another order differ in their last bits, which a phase of 32 bits comes close to.
+    apart = (few - product).view(f"int{bits}")
+    assert np.abs(apart).max() <= (bits == 32)
+
+
 def test_rows_with_few_entries_are_not_made_dense(monkeypatch):
     """A block of 60 by 40 has 2,400 cells, however few of them a sparse one keeps."""
     generator = np.random.default_rng(2)

@@ -53,7 +53,7 @@ ARROWS: dict[str, set[str]] = {
     "files": set(),
     "side_by_side": set(),
     "reused_memory": set(),
-    "ring": {"side_by_side"},
+    "ring": {"side_by_side", "reused_memory"},
     "losses": set(),
     "metrics": set(),
     "data": MACHINE,

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from vertikal.reused_memory import aligned_empty, reused_memory
 from vertikal.ring.integers import LIMIT, ROUNDER
 
 Array = npt.NDArray[Any]
@@ -108,6 +109,8 @@ class NumpyLoops:
 class CompiledLoops:
     """The same in machine code, by numba: one pass over the phases, no temporary arrays."""
 
+    _DIRECTIONS = 512
+
     def __init__(self) -> None:
         from vertikal.kernels import phase_loops_compiled
 
@@ -119,14 +122,22 @@ class CompiledLoops:
     def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None:
         rows, columns = block.shape
         flat = sparse.issparse(block)
-        filled = block.nnz if flat else np.count_nonzero(block)
+        filled = block.nnz if flat else self._code.count(block)
         # Measured: beyond about so many cells per row a matrix product is faster.
         if filled > rows * (8 + 0.2 * columns):
             return None
-        work = (steps, offsets, out)
+        # Cells that are zero, as in columns that stand for categories, cost nothing. Rows are
+        # filled up to a multiple of four cells, and may be written to their end before that.
+        size = filled + 3 * rows + columns
+        cells = reused_memory.empty((size,), np.float64)
+        places = reused_memory.empty((size,), np.int32)
+        starts = np.zeros(rows + 1, np.int64)
         if flat:
-            return bool(self._code.project_sparse(block.data, block.indices, block.indptr, *work))
-        return bool(self._code.project(np.ascontiguousarray(block), *work))
+            self._code.gather_sparse(block.data, block.indices, block.indptr, cells, places, starts)
+        else:
+            self._code.gather(block, cells, places, starts)
+        room = aligned_empty((2, self._DIRECTIONS), np.float64)
+        return bool(self._code.project(cells, places, starts, steps, offsets, room, out))
 
     def decode(self, phases: Array, out: Array) -> None:
         self._code.decode(_signed(phases), _unit(phases), out)

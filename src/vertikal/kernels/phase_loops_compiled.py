@@ -19,6 +19,7 @@ _S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in ODD)
 _C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(value) for value in EVEN)
 _ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
 _HALF = np.float32(0.5)
+_ROWS = 64
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
@@ -68,79 +69,95 @@ def _as_integer(typing: Any, number: Any) -> Any:
 _bits: Any = intrinsic(_as_integer)
 
 
-@njit(cache=True, nogil=True, inline="always", fastmath={"contract"})
-def _project_row(
-    count: Any, cells: Any, places: Any, steps: Any, offsets: Any, room: Any, out: Any
-) -> Any:
-    # Four cells at a time, so that the sums so far are read and written once for all four; missing
-    # ones are zero. The first four start from the offsets, and the last four are rounded on the way
-    # to ``out``. ``room`` (2, width) is read and written in turn: a loop that may write what it
-    # reads is not vectorised.
-    strange = np.uint64(0)
-    width = len(out)
-    for k in range(count, count + (-count) % 4):
-        cells[k] = 0.0
-        places[k] = 0
-    so_far = offsets
-    for g in range((count - 1) // 4):
-        k = 4 * g
-        v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
-        c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
-        row = room[g % 2]
-        for j in range(width):
-            t = so_far[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
-            row[j] = t + v2 * steps[c2, j] + v3 * steps[c3, j]
-        so_far = row
-    if count == 0:
-        for j in range(width):
-            t = offsets[j] + ROUNDER
-            strange |= _bits(t) ^ _ROUNDER_BITS
-            out[j] = _bits(t)
-        return strange
-    k = 4 * ((count - 1) // 4)
-    v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
-    c0, c1, c2, c3 = places[k], places[k + 1], places[k + 2], places[k + 3]
-    for j in range(width):
-        t = so_far[j] + v0 * steps[c0, j] + v1 * steps[c1, j]
-        t = t + v2 * steps[c2, j] + v3 * steps[c3, j]
-        t = t + ROUNDER
-        strange |= _bits(t) ^ _ROUNDER_BITS
-        out[j] = _bits(t)
-    return strange
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def project(block: Any, steps: Any, offsets: Any, out: Any) -> Any:
-    # Cells that are zero, as in columns that stand for categories, cost nothing.
-    strange = np.uint64(0)
+@njit(cache=True, nogil=True)
+def count(block: Any) -> Any:
     rows, columns = block.shape
-    room = np.empty((2, len(offsets)))
-    cells, places = np.empty(columns + 4), np.empty(columns + 4, np.int64)
+    total = 0
     for i in range(rows):
-        count = 0
         for c in range(columns):
-            if block[i, c] != 0.0:
-                cells[count] = block[i, c]
-                places[count] = c
-                count += 1
-        strange |= _project_row(count, cells, places, steps, offsets, room, out[i])
-    return strange >> np.uint64(52) == 0
+            total += block[i, c] != 0.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def gather(block: Any, cells: Any, places: Any, starts: Any) -> None:
+    # A cell is written before it is known to be zero, and written over if it was: a branch that
+    # depends on the data would be foretold wrongly too often.
+    rows, columns = block.shape
+    n = 0
+    for i in range(rows):
+        for c in range(columns):
+            cells[n] = block[i, c]
+            places[n] = c
+            n += block[i, c] != 0.0
+        n = _filled_up(n, cells, places)
+        starts[i + 1] = n
+
+
+@njit(cache=True, nogil=True)
+def gather_sparse(
+    data: Any, indices: Any, begins: Any, cells: Any, places: Any, starts: Any
+) -> None:
+    n = 0
+    for i in range(len(begins) - 1):
+        for k in range(begins[i], begins[i + 1]):
+            cells[n] = data[k]
+            places[n] = indices[k]
+            n += 1
+        n = _filled_up(n, cells, places)
+        starts[i + 1] = n
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _filled_up(n: Any, cells: Any, places: Any) -> Any:
+    while n % 4:
+        cells[n] = 0.0
+        places[n] = 0
+        n += 1
+    return n
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def project_sparse(data: Any, indices: Any, starts: Any, steps: Any, offsets: Any, out: Any) -> Any:
+def project(
+    cells: Any, places: Any, starts: Any, steps: Any, offsets: Any, room: Any, out: Any
+) -> Any:
+    # Four cells at a time, so that the sums so far are read and written once for all four. The
+    # first four start from the offsets, and the last four are rounded on the way to ``out``.
+    # ``room`` (2, some directions) is read and written in turn: a loop that may write what it
+    # reads is not vectorised. As many directions at a time as it has stay in the nearest cache.
     strange = np.uint64(0)
-    room = np.empty((2, len(offsets)))
-    longest = 0
-    for i in range(len(starts) - 1):
-        longest = max(longest, starts[i + 1] - starts[i])
-    cells, places = np.empty(longest + 4), np.empty(longest + 4, np.int64)
-    for i in range(len(starts) - 1):
-        count = starts[i + 1] - starts[i]
-        for k in range(count):
-            cells[k] = data[starts[i] + k]
-            places[k] = indices[starts[i] + k]
-        strange |= _project_row(count, cells, places, steps, offsets, room, out[i])
+    rows, width = out.shape
+    for top in range(0, rows, _ROWS):
+        for left in range(0, width, room.shape[1]):
+            right = min(left + room.shape[1], width)
+            for i in range(top, min(top + _ROWS, rows)):
+                to = out[i, left:right]
+                so_far = offsets[left:right]
+                if starts[i] == starts[i + 1]:
+                    for j in range(right - left):
+                        t = so_far[j] + ROUNDER
+                        strange |= _bits(t) ^ _ROUNDER_BITS
+                        to[j] = _bits(t)
+                    continue
+                last = starts[i + 1] - 4
+                for k in range(starts[i], last, 4):
+                    v0, v1, v2, v3 = cells[k], cells[k + 1], cells[k + 2], cells[k + 3]
+                    s0, s1 = steps[places[k], left:right], steps[places[k + 1], left:right]
+                    s2, s3 = steps[places[k + 2], left:right], steps[places[k + 3], left:right]
+                    row = room[(k // 4) % 2]
+                    for j in range(right - left):
+                        t = so_far[j] + v0 * s0[j] + v1 * s1[j]
+                        row[j] = t + v2 * s2[j] + v3 * s3[j]
+                    so_far = row
+                v0, v1, v2, v3 = cells[last], cells[last + 1], cells[last + 2], cells[last + 3]
+                s0, s1 = steps[places[last], left:right], steps[places[last + 1], left:right]
+                s2, s3 = steps[places[last + 2], left:right], steps[places[last + 3], left:right]
+                for j in range(right - left):
+                    t = so_far[j] + v0 * s0[j] + v1 * s1[j]
+                    t = t + v2 * s2[j] + v3 * s3[j]
+                    t = t + ROUNDER
+                    strange |= _bits(t) ^ _ROUNDER_BITS
+                    to[j] = _bits(t)
     return strange >> np.uint64(52) == 0
 
 

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from vertikal.kernels.feature_map import Array, Block, FeatureMap
 from vertikal.kernels.phase_loops import LOOPS, Loops
-from vertikal.reused_memory import reused_memory
+from vertikal.reused_memory import aligned, reused_memory
 from vertikal.ring.integers import LIMIT, Ring, check_steps
 
 _TILE = 1 << 18
@@ -67,11 +67,11 @@ class FourierMap(FeatureMap):
         self.pair, self.harmonics = functions == "pair", harmonics
         self._per_phase = (2 if self.pair else 1) * len(harmonics)
         self.width = self._elements * self._per_phase
-        self.steps = np.ascontiguousarray(directions * ring.steps)
+        self.steps = aligned(directions * ring.steps)
         shift = 0.0 if centre is None else centre @ self.steps
         # A column's centre moves every phase of a direction alike; folded in here, centred columns
         # need never be written down, and sparse ones stay sparse. Reduced, to keep its precision.
-        self.offsets = np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits)
+        self.offsets = aligned(np.mod(offsets.astype(np.float64) - shift, 2.0**ring.bits))
         self.norm = math.sqrt((1 if self.pair else 2) / (total * len(harmonics)))
         self._loops = loops
         turn = Ring(8).decode_angles(np.arange(256))

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vertikal.reused_memory import aligned
 from vertikal.ring.wide_numbers import DROPPED, Halves, joined
 from vertikal.side_by_side import cores, side_by_side
 
@@ -116,7 +117,7 @@ LOOPS: RingLoops = _choose()
 def times(matrix: Array, vectors: Array, loops: RingLoops | None = None) -> Array:
     """matrix (rows, width) @ vectors (width, k) in the ring: (rows, k)."""
     loops = loops or LOOPS
-    matrix, across = np.ascontiguousarray(matrix), np.ascontiguousarray(vectors.T)
+    matrix, across = np.ascontiguousarray(matrix), aligned(vectors.T)
     out = np.empty((len(matrix), len(across)), matrix.dtype)
     _each_block(len(matrix), lambda rows: loops.times(matrix[rows], across, out[rows]))
     return out
@@ -129,7 +130,7 @@ def transposed(matrix: Array, vectors: Array, loops: RingLoops | None = None) ->
     parts: dict[int, Array] = {}
 
     def work(rows: slice) -> None:
-        part = np.zeros((vectors.shape[1], matrix.shape[1]), matrix.dtype)
+        part = aligned(np.zeros((vectors.shape[1], matrix.shape[1]), matrix.dtype))
         loops.transposed(matrix[rows], vectors[rows], part)
         parts[rows.start] = part
 
