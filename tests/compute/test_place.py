@@ -15,6 +15,7 @@ from vertikal.compute.open_operator import OpenOperator
 from vertikal.compute.place import Place
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
+from vertikal.kernels.landmarks import LandmarkMap
 from vertikal.kernels.random_features import FourierMap
 from vertikal.ring.integers import Ring
 from vertikal.ring.ring_matrix import RingMatrix
@@ -30,9 +31,16 @@ class Watched(FourierMap):
         super().__init__(Ring(8), np.ones((4, 6)), np.zeros(6), 6)
         self.threads = []
 
-    def local(self, block, out=None):
+    def add_local(self, block, out):
         self.threads.append(threading.get_ident())
-        return super().local(block, out)
+        super().add_local(block, out)
+
+
+class Sevens:
+    """Pads that are all 7."""
+
+    def write(self, out):
+        out[...] = 7
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -42,10 +50,7 @@ def test_with_several_cores_blocks_are_begun_before_they_are_needed(monkeypatch,
     place, watched, table = Place(), Watched(), Table("bank", tuple("abcd"), X)
     rows, room = np.arange(8, 24), np.empty((16, 6), np.uint8)
 
-    def mask(values):
-        values += np.uint8(7)
-
-    waiting = place.begin_local(watched, table, rows, mask, room)
+    waiting = place.begin_local(watched, table, rows, Sevens(), room)
     until = time.monotonic() + 10
     while count > 1 and not watched.threads and time.monotonic() < until:
         time.sleep(0.001)
@@ -54,6 +59,26 @@ def test_with_several_cores_blocks_are_begun_before_they_are_needed(monkeypatch,
     assert (watched.threads[0] == threading.get_ident()) is (count == 1)
     np.testing.assert_array_equal(room, watched.local(X[8:24]) + np.uint8(7))
     assert place.ahead(table, 16) == (1 if count == 1 else count + 1)
+
+
+@pytest.mark.parametrize("device", ["no device", "a device"])
+@pytest.mark.parametrize("room", [None, np.full((len(X), 6), 9, np.uint8)])
+@pytest.mark.parametrize("kind", [FourierMap, LandmarkMap])
+def test_elements_are_masked_wherever_they_are_computed(monkeypatch, device, room, kind):
+    if device == "a device":
+        torch = pytest.importorskip("torch")
+        monkeypatch.setattr("vertikal.compute.place.choose_device", lambda *_: torch.device("cpu"))
+    feature_map = (
+        FourierMap(Ring(8), np.ones((4, 6)), np.zeros(6), 6)
+        if kind is FourierMap
+        else LandmarkMap(Ring(16), X[:6], 1.0, 2)
+    )
+    if room is not None:
+        room = room.astype(feature_map.ring.dtype)
+    masked = Place().masked(feature_map, X, len(X), Sevens(), room)
+    assert room is None or masked is room
+    assert masked.dtype == feature_map.ring.dtype
+    np.testing.assert_array_equal(masked, feature_map.local(X) + masked.dtype.type(7))
 
 
 @pytest.fixture

@@ -91,6 +91,17 @@ def test_wrap_at_odd_sizes(dtype, shape):
 
 
 @pytest.mark.parametrize("loops", BOTH)
+@pytest.mark.parametrize("dtype", RINGS)
+def test_phases_are_added_to_what_is_there(loops, dtype):
+    generator = np.random.default_rng(2)
+    steps, offsets = generator.normal(0, 1e4, (5, 33)), generator.random(33) * 256
+    there = phases_of((5, 33), dtype)
+    found = there.copy()
+    assert loops.wrap(steps.copy(), offsets, found, added=True)
+    np.testing.assert_array_equal(found, there + wrapped(loops, steps, offsets, dtype)[1])
+
+
+@pytest.mark.parametrize("loops", BOTH)
 @pytest.mark.parametrize(
     "bad", [np.nan, np.inf, -np.inf, LIMIT, -LIMIT - 0.5, 2 * LIMIT, -4 * LIMIT, 1e300, -1e300]
 )

@@ -107,6 +107,20 @@ def test_few_cells_a_row_give_the_phases_of_a_matrix_product(form, width, bits):
     assert np.abs(apart).max() <= (bits == 32)
 
 
+@pytest.mark.parametrize("loops", [NumpyLoops(), CompiledLoops()])
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("density", [0.1, 1.0])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_phases_are_added_to_pads(form, density, bits, loops):
+    generator = np.random.default_rng(6)
+    X = form(generator.normal(size=(90, 40)) * (generator.random((90, 40)) < density))
+    *_, feature_map = make_map(bits, columns=40, loops=loops)
+    pads = generator.integers(0, 2**bits, (90, 24)).astype(feature_map.ring.dtype)
+    out = pads.copy()
+    feature_map.add_local(X, out)
+    np.testing.assert_array_equal(out, pads + feature_map.local(X))
+
+
 def test_rows_with_few_entries_are_not_made_dense(monkeypatch):
     """A block of 60 by 40 has 2,400 cells, however few of them a sparse one keeps."""
     generator = np.random.default_rng(2)

@@ -19,6 +19,7 @@ from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import Fetch, OpenOperator
 from vertikal.data.tables import Table
 from vertikal.kernels.feature_map import Block, FeatureMap
+from vertikal.reused_memory import reused_memory
 from vertikal.ring.ring_matrix import Matrices, RingMatrix
 from vertikal.side_by_side import cores, in_background, parties_at_work
 
@@ -44,6 +45,9 @@ class Mask(Protocol):
 
     def __call__(self, values: Array) -> None:
         """Add the pads to the elements, in place."""
+
+    def write(self, out: Array) -> None:
+        """Write the sum of the pads; elements that are added to it are masked."""
 
     def after(self, size: int) -> Mask:
         """Return the pads of what follows the first ``size`` bytes of the block."""
@@ -80,6 +84,19 @@ class Place:
         if known is None:
             known = self._parts[id(feature_map)] = feature_map, LocalPart(feature_map, device)
         return known[1].local(block, out)
+
+    def masked(
+        self, feature_map: FeatureMap, block: Block, rows: int, mask: Mask, out: Array | None = None
+    ) -> Array:
+        """Compute the same under pads, which are written first and cost no pass of their own."""
+        shape = (block.shape[0], feature_map.elements)
+        masked = reused_memory.empty(shape, feature_map.ring.dtype) if out is None else out
+        mask.write(masked)
+        if choose_device(self.device, rows * feature_map.elements) is None:
+            feature_map.add_local(block, masked)
+        else:
+            masked += self.local(feature_map, block, rows)
+        return masked
 
     def table(self, table: Table) -> Table:
         """Bring a table to where its rows are computed with."""
@@ -122,10 +139,9 @@ class Place:
         def result() -> Array:
             # A run of neighbouring rows is read as a slice: no copy of the table.
             columns = table.block(as_slice(rows))
-            elements = self.local(feature_map, columns, table.rows, out)
-            if mask is not None:
-                mask(elements)
-            return elements
+            if mask is None:
+                return self.local(feature_map, columns, table.rows, out)
+            return self.masked(feature_map, columns, table.rows, mask, out)
 
         # A device has an order of its own, and a single core nobody who could begin.
         there = choose_device(self.device, table.rows * feature_map.elements)

@@ -40,6 +40,10 @@ class FeatureMap(ABC):
     def local(self, block: Block, out: Array | None = None) -> Array:
         """This party's part: ring elements (rows, elements), C-ordered, in ``out`` if given."""
 
+    def add_local(self, block: Block, out: Array) -> None:
+        """Add this party's part to what is in ``out``, such as pads."""
+        out += self.local(block)
+
     @abstractmethod
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         """Features of summed ring elements (rows, elements).

@@ -9,6 +9,8 @@
 `decode_pair`, `forward_pair` and `adjoint_pair` do the same for the cosines of all D directions
 followed by their sines, 2D numbers, and read each phase once.
 
+With ``added`` the phases of `wrap` and `project` are added to what is in ``out``.
+
 `wrap` gives the same bits in both; the sums agree to single precision (cosines to 2e-7). Nothing
 here starts a thread or holds Python's lock, so that callers may run blocks side by side.
 """
@@ -31,8 +33,10 @@ Array = npt.NDArray[Any]
 class Loops(Protocol):
     """The loops that both implementations offer. Phases are (rows, D), of at most 32 bits."""
 
-    def wrap(self, steps: Array, offsets: Array, out: Array) -> bool: ...
-    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None: ...
+    def wrap(self, steps: Array, offsets: Array, out: Array, *, added: bool = False) -> bool: ...
+    def project(
+        self, block: Any, steps: Array, offsets: Array, out: Array, *, added: bool = False
+    ) -> bool | None: ...
     def decode(self, phases: Array, out: Array) -> None: ...
     def forward(self, phases: Array, coefficients: Array, out: Array) -> None: ...
     def adjoint(self, phases: Array, residuals: Array, out: Array) -> None: ...
@@ -46,7 +50,7 @@ class NumpyLoops:
 
     _ELEMENTS = 1 << 17
 
-    def wrap(self, steps: Array, offsets: Array, out: Array) -> bool:
+    def wrap(self, steps: Array, offsets: Array, out: Array, *, added: bool = False) -> bool:
         """``steps`` (rows, D) float64 is overwritten; ``out`` (rows, D) receives the phases."""
         for rows in self._blocks(steps):
             part = steps[rows]
@@ -55,10 +59,15 @@ class NumpyLoops:
             if part.size and not (part.min() >= -LIMIT and part.max() < LIMIT - 0.5):
                 return False
             part += ROUNDER
-            np.copyto(out[rows], part.view(np.uint64), casting="unsafe")
+            if added:
+                out[rows] += part.view(np.uint64).astype(out.dtype)
+            else:
+                np.copyto(out[rows], part.view(np.uint64), casting="unsafe")
         return True
 
-    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None:
+    def project(
+        self, block: Any, steps: Array, offsets: Array, out: Array, *, added: bool = False
+    ) -> bool | None:
         """Left to the matrix product."""
         return None
 
@@ -116,10 +125,13 @@ class CompiledLoops:
 
         self._code = phase_loops_compiled
 
-    def wrap(self, steps: Array, offsets: Array, out: Array) -> bool:
-        return bool(self._code.wrap(steps, steps.view(np.uint64), offsets, out))
+    def wrap(self, steps: Array, offsets: Array, out: Array, *, added: bool = False) -> bool:
+        bits = steps.view(np.uint64)
+        return bool(self._code.wrap(steps, bits, offsets, _kept(out, added), out))
 
-    def project(self, block: Any, steps: Array, offsets: Array, out: Array) -> bool | None:
+    def project(
+        self, block: Any, steps: Array, offsets: Array, out: Array, *, added: bool = False
+    ) -> bool | None:
         rows, columns = block.shape
         flat = sparse.issparse(block)
         filled = block.nnz if flat else self._code.count(block)
@@ -137,7 +149,8 @@ class CompiledLoops:
         else:
             self._code.gather(block, cells, places, starts)
         room = aligned_empty((2, self._DIRECTIONS), np.float64)
-        return bool(self._code.project(cells, places, starts, steps, offsets, room, out))
+        given = (cells, places, starts, steps, offsets, room)
+        return bool(self._code.project(*given, _kept(out, added), out))
 
     def decode(self, phases: Array, out: Array) -> None:
         self._code.decode(_signed(phases), _unit(phases), out)
@@ -156,6 +169,11 @@ class CompiledLoops:
 
     def adjoint_pair(self, phases: Array, residuals: Array, out: Array) -> None:
         self._code.adjoint_pair(_signed(phases), _unit(phases), residuals, out)
+
+
+def _kept(out: Array, added: bool) -> Any:
+    """Return the bits of what is in ``out`` that stay: all of them or none."""
+    return out.dtype.type(np.iinfo(out.dtype).max if added else 0)
 
 
 def _angles(phases: Array, out: Array) -> Array:

@@ -43,7 +43,7 @@ def _cosine_and_sine(phase: Any, unit: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
+def wrap(steps: Any, bits: Any, offsets: Any, kept: Any, out: Any) -> Any:
     # ``bits`` is ``steps`` seen as integers. Within range the sum has one fixed exponent, so any
     # other exponent (too large, infinite, NaN) shows in the gathered differences.
     strange = np.uint64(0)
@@ -53,7 +53,7 @@ def wrap(steps: Any, bits: Any, offsets: Any, out: Any) -> Any:
             steps[i, j] = steps[i, j] + offsets[j] + ROUNDER
         for j in range(columns):
             strange |= bits[i, j] ^ _ROUNDER_BITS
-            out[i, j] = bits[i, j]
+            out[i, j] = (out[i, j] & kept) + bits[i, j]
     return strange >> np.uint64(52) == 0
 
 
@@ -119,7 +119,14 @@ def _filled_up(n: Any, cells: Any, places: Any) -> Any:
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def project(
-    cells: Any, places: Any, starts: Any, steps: Any, offsets: Any, room: Any, out: Any
+    cells: Any,
+    places: Any,
+    starts: Any,
+    steps: Any,
+    offsets: Any,
+    room: Any,
+    kept: Any,
+    out: Any,
 ) -> Any:
     # Four cells at a time, so that the sums so far are read and written once for all four. The
     # first four start from the offsets, and the last four are rounded on the way to ``out``.
@@ -137,7 +144,7 @@ def project(
                     for j in range(right - left):
                         t = so_far[j] + ROUNDER
                         strange |= _bits(t) ^ _ROUNDER_BITS
-                        to[j] = _bits(t)
+                        to[j] = (to[j] & kept) + _bits(t)
                     continue
                 last = starts[i + 1] - 4
                 for k in range(starts[i], last, 4):
@@ -157,7 +164,7 @@ def project(
                     t = t + v2 * s2[j] + v3 * s3[j]
                     t = t + ROUNDER
                     strange |= _bits(t) ^ _ROUNDER_BITS
-                    to[j] = _bits(t)
+                    to[j] = (to[j] & kept) + _bits(t)
     return strange >> np.uint64(52) == 0
 
 

@@ -84,19 +84,26 @@ class FourierMap(FeatureMap):
     def local(self, block: Block, out: Array | None = None) -> Array:
         shape = (block.shape[0], self._elements)
         phases = reused_memory.empty(shape, self.ring.dtype) if out is None else out
-        within = self._loops.project(block, self.steps, self.offsets, phases)
+        self._write(block, phases, added=False)
+        return phases
+
+    def add_local(self, block: Block, out: Array) -> None:
+        self._write(block, out, added=True)
+
+    def _write(self, block: Block, out: Array, *, added: bool) -> None:
+        loops, offsets = self._loops, self.offsets
+        within = loops.project(block, self.steps, offsets, out, added=added)
         if within is None:
             height = max(16, _TILE // max(1, self._elements))
-            spans = [slice(i, i + height) for i in range(0, len(phases), height)]
+            spans = [slice(i, i + height) for i in range(0, len(out), height)]
             within = all(
-                self._loops.wrap(project(block[rows], self.steps), self.offsets, phases[rows])
+                loops.wrap(project(block[rows], self.steps), offsets, out[rows], added=added)
                 for rows in spans
             )
         if not within:
             steps = project(block, self.steps) + self.offsets
             check_steps(float(steps.min()), float(steps.max()))
             check_steps(-LIMIT, LIMIT)
-        return phases
 
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:

@@ -146,10 +146,10 @@ class ShardWorker:
         """Compute this party's ring elements of some rows, and mask them if they are to be sent."""
         given = self._held[feature_map]
         block = self._held[table].block(as_slice(rows))
-        elements = self._place.local(given, block, every, self._room(given, len(rows)))
-        if mask is not None:
-            mask(elements)
-        return elements
+        room = self._room(given, len(rows))
+        if mask is None:
+            return self._place.local(given, block, every, room)
+        return self._place.masked(given, block, every, mask, room)
 
     def _room(self, feature_map: FeatureMap, rows: int) -> Array:
         """Return memory for elements; it is used again once an answer has been sent or kept.

@@ -62,21 +62,35 @@ class OneTimePad:
             raise PadReused("this pad has been applied already; a pad hides one message only")
         self._spent = True
 
+    def write(self, part: Array) -> None:
+        """Write the next elements of the pad, or what subtracts them, to ``part``."""
+        self._stream.fill(part.view(np.uint8).data)
+        if self._subtract:
+            np.negative(part, out=part)
+
     def onto(self, part: Array, room: Array) -> None:
         """Apply the next elements of the pad to ``part``, by way of ``room``."""
         self._stream.fill(room.view(np.uint8).data)
         (np.subtract if self._subtract else np.add)(part, room, out=part)
 
 
-def apply_all(pads: Sequence[OneTimePad], values: Array) -> None:
-    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all."""
+def apply_all(pads: Sequence[OneTimePad], values: Array, *, write: bool = False) -> None:
+    """Apply several pads in place, tile by tile, so that a tile stays in the cache for all.
+
+    With ``write`` their sum takes the place of what is in ``values``.
+    """
     flat = _flat(values)
     for pad in pads:
         pad.spend()
+    first, others = (pads[:1], pads[1:]) if write else ((), pads)
+    if write and not pads:
+        flat[...] = 0
     room = reused_memory.empty((min(flat.size, TILE // flat.itemsize),), flat.dtype)
     for start in range(0, flat.size, room.size or 1):
         part = flat[start : start + room.size]
-        for pad in pads:
+        for pad in first:
+            pad.write(part)
+        for pad in others:
             pad.onto(part, room[: part.size])
 
 
@@ -102,7 +116,16 @@ class SumPads:
     skip: int = 0  # bytes of each pad that belong to elements before these
 
     def __call__(self, values: Array) -> None:
-        apply_all([OneTimePad(*one, self.skip) for one in self.pads], values)
+        apply_all(self._unspent(), values)
+
+    def write(self, out: Array) -> None:
+        """Write the sum of the pads to ``out``; elements that are added to it are masked."""
+        apply_all(self._unspent(), out, write=True)
+
+    def _unspent(self) -> list[OneTimePad]:
+        # One that is added comes first, where there is one: it need not be negated.
+        pads = sorted(self.pads, key=lambda one: -one[2])
+        return [OneTimePad(*one, self.skip) for one in pads]
 
     def after(self, size: int) -> SumPads:
         """Return the pads of the elements that follow the first ``size`` bytes."""
