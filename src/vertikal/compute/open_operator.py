@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vertikal.kernels.feature_map import FeatureMap
+from vertikal.reused_memory import reused_memory
 from vertikal.side_by_side import cores, side_by_side
 from vertikal.solvers.feature_operator import ALL, FeatureOperator, RestrictedOperator
 
@@ -115,17 +116,19 @@ class OpenOperator(FeatureOperator):
         # Each stripe has its own accumulator, so that they can run side by side. Of a symmetric
         # matrix the panels from the diagonal on are enough.
         count = max(1, min(STRIPES, (WIDE // max(1, width)) ** 2))
-        stripes = np.zeros((count, width, width), np.float32)
+        stripes = reused_memory.empty((count, width, width), np.float32)
+        stripes[...] = 0
         chosen = self._elements_of(columns)
         roots = np.sqrt(weights).astype(np.float32)
 
         def multiply(where: slice, elements: Array, stripe: int) -> None:
             features = self._map.decode(elements[:, chosen])
             features = features if chosen == columns else features[:, columns]
-            features = features * roots[where, None]
+            weighted = reused_memory.empty(features.shape, np.float32)
+            np.multiply(features, roots[where, None], out=weighted)
             for start in range(0, width, PANEL):
                 panel = slice(start, start + PANEL)
-                stripes[stripe, panel, start:] += features[:, panel].T @ features[:, start:]
+                stripes[stripe, panel, start:] += weighted[:, panel].T @ weighted[:, start:]
 
         cuts = np.linspace(0, len(rows), count + 1).astype(int)
 

@@ -108,7 +108,8 @@ class FourierMap(FeatureMap):
     def decode(self, total: Array, dtype: npt.DTypeLike = np.float32) -> Array:
         if np.dtype(dtype) == np.float64:
             return self._decode_precisely(total)
-        features = np.empty((len(total), total.shape[1] * self._per_phase), np.float32)
+        shape = (len(total), total.shape[1] * self._per_phase)
+        features = reused_memory.empty(shape, np.float32)
         for phases, where in self._turned(total):
             if self.pair:
                 self._loops.decode_pair(phases, features, where.start)

@@ -20,13 +20,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from vertikal.errors import InputError
 
 KEY_BYTES = 32
-TILE = 1 << 20
+TILE = 1 << 21
 """Bytes to expand at a time where they are added to others: few enough to stay in the cache, and so
 many that threads do not take turns with Python's lock more often than they need."""
 LONG = 1 << 17
 """Bytes from which GCM pays: opening it takes as long as a few ten thousand bytes."""
 
-ZEROS = memoryview(bytes(16 * TILE))
+ZEROS = memoryview(bytes(8 * TILE))
 """Zeros to encipher. Nobody has written to this memory, so all its pages are one in the cache."""
 
 _BLOCK = 16
