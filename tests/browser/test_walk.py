@@ -130,7 +130,7 @@ def test_an_owner_decides_watches_scores_and_cancels(services, desk):
     bank.enter()
     bank.page.get_by_role("link", name="Read and decide").click()
     for text in ("Who sends what to whom in training", "What each receiver can learn"):
-        assert bank.page.get_by_role("heading", name=text).is_visible()
+        bank.page.get_by_role("heading", name=text).wait_for()
     assert bank.page.get_by_text("blind source separation still recovers").first.is_visible()
     assert bank.page.locator("svg[aria-label^='Flow diagram']").is_visible()
     assert bank.page.get_by_text("You have none: every job waits for you").is_visible()
@@ -152,7 +152,7 @@ def test_an_owner_decides_watches_scores_and_cancels(services, desk):
     lender.enter()
     lender.page.get_by_role("link", name="Models").click()
     lender.page.get_by_role("link", name="credit").first.click()
-    assert lender.page.locator("svg[aria-label^='Line chart: ROC']").is_visible()
+    lender.page.locator("svg[aria-label^='Line chart: ROC']").wait_for()
     assert lender.page.locator("svg[aria-label^='Bar chart: AUC lost']").is_visible()
     lender.page.get_by_label("Ids, one a line").fill("1001\n1002\nnobody")
     lender.page.get_by_role("button", name="Score").click()
@@ -219,7 +219,7 @@ def test_who_may_look_cannot_decide(services, desk):
     bank = desk("bank")
     bank.enter("viewer")
     bank.page.get_by_role("link", name="Read it").click()
-    assert bank.page.get_by_text("You may look, and not decide").is_visible()
+    bank.page.get_by_text("You may look, and not decide").wait_for()
     assert bank.page.get_by_role("link", name="Approve …").count() == 0
     bank.go(f"/jobs/{digest}/approve")
     assert bank.page.get_by_text("for looking only").is_visible()
