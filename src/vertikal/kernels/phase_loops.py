@@ -116,8 +116,9 @@ class NumpyLoops:
 
 
 class CompiledLoops:
-    """The same in machine code, by numba: one pass over the phases, no temporary arrays."""
+    """The same in machine code, by numba: one pass over the phases, none of them written twice."""
 
+    # Directions at a time: those of some thirty columns, four of which a row needs, stay near.
     _DIRECTIONS = 512
 
     def __init__(self) -> None:

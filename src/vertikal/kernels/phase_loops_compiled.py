@@ -19,7 +19,7 @@ _S0, _S1, _S2, _S3, _S4 = (np.float32(value) for value in ODD)
 _C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(value) for value in EVEN)
 _ROUNDER_BITS = np.float64(ROUNDER).view(np.uint64)
 _HALF = np.float32(0.5)
-_ROWS = 64
+_ROWS = 64  # at a time, by the same directions
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
