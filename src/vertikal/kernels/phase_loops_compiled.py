@@ -131,7 +131,7 @@ def project(
     # Four cells at a time, so that the sums so far are read and written once for all four. The
     # first four start from the offsets, and the last four are rounded on the way to ``out``.
     # ``room`` (2, some directions) is read and written in turn: a loop that may write what it
-    # reads is not vectorised. As many directions at a time as it has stay in the nearest cache.
+    # reads is not vectorised. A few rows meet as many directions as it has, and then the next ones.
     strange = np.uint64(0)
     rows, width = out.shape
     for top in range(0, rows, _ROWS):

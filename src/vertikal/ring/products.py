@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.reused_memory import aligned
+from vertikal.reused_memory import aligned, aligned_empty
 from vertikal.ring.wide_numbers import DROPPED, Halves, joined
 from vertikal.side_by_side import cores, side_by_side
 
@@ -130,7 +130,8 @@ def transposed(matrix: Array, vectors: Array, loops: RingLoops | None = None) ->
     parts: dict[int, Array] = {}
 
     def work(rows: slice) -> None:
-        part = aligned(np.zeros((vectors.shape[1], matrix.shape[1]), matrix.dtype))
+        part = aligned_empty((vectors.shape[1], matrix.shape[1]), matrix.dtype)
+        part[...] = 0
         loops.transposed(matrix[rows], vectors[rows], part)
         parts[rows.start] = part
 

@@ -275,9 +275,10 @@ def test_pads_of_a_part_are_the_tail_of_the_whole(skip):
 @pytest.mark.parametrize("signs", [(), (1,), (-1,), (1, -1), (-1, 1, -1), (-1, -1)])
 @pytest.mark.parametrize("skip", [0, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "uint32"])
-def test_elements_added_to_pads_are_masked_as_by_adding_the_pads(signs, skip, dtype):
+def test_elements_added_to_pads_are_masked_as_by_adding_the_pads(signs, skip, dtype, monkeypatch):
+    monkeypatch.setattr("vertikal.secure.sums.pads.TILE", 1 << 18)
     pads = SumPads(tuple((bytes([place] * 32), place, sign) for place, sign in enumerate(signs)))
-    size = 4 * (5 + (1 << 18)) // np.dtype(dtype).itemsize + 3
+    size = 4 * (5 + (1 << 18)) // np.dtype(dtype).itemsize + 3  # four tiles, and a rest
     elements = np.random.default_rng(0).integers(0, 200, size).astype(dtype)
     masked, out = elements.copy(), np.full(size, 77, dtype)
     pads.after(4 * skip)(masked)
