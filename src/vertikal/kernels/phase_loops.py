@@ -120,11 +120,13 @@ class CompiledLoops:
 
     # Directions at a time. Measured: half or twice as many take a tenth longer.
     _DIRECTIONS = 512
+    # Of fewer rows it is not worth finding out which are alike.
+    _ROWS = 64
 
     def __init__(self) -> None:
-        from vertikal.kernels import phase_loops_compiled
+        from vertikal.kernels import alike_rows_compiled, phase_loops_compiled
 
-        self._code = phase_loops_compiled
+        self._code, self._rows = phase_loops_compiled, alike_rows_compiled
 
     def wrap(self, steps: Array, offsets: Array, out: Array, *, added: bool = False) -> bool:
         bits = steps.view(np.uint64)
@@ -134,24 +136,42 @@ class CompiledLoops:
         self, block: Any, steps: Array, offsets: Array, out: Array, *, added: bool = False
     ) -> bool | None:
         rows, columns = block.shape
-        flat = sparse.issparse(block)
-        filled = block.nnz if flat else self._code.count(block)
         # Measured: beyond about so many cells per row a matrix product is faster.
-        if filled > rows * (8 + 0.2 * columns):
+        most = int(rows * (8 + 0.2 * columns))
+        flat = sparse.issparse(block)
+        if flat and block.nnz > most:
             return None
         # Cells that are zero, as in columns that stand for categories, cost nothing. Rows are
         # filled up to a multiple of four cells, and may be written to their end before that.
-        size = filled + 3 * rows + columns
+        size = (block.nnz if flat else most) + 3 * rows + columns
         cells = reused_memory.empty((size,), np.float64)
         places = reused_memory.empty((size,), np.int32)
         starts = np.zeros(rows + 1, np.int64)
         if flat:
             self._code.gather_sparse(block.data, block.indices, block.indptr, cells, places, starts)
-        else:
-            self._code.gather(block, cells, places, starts)
-        room = aligned_empty((2, self._DIRECTIONS), np.float64)
-        given = (cells, places, starts, steps, offsets, room)
-        return bool(self._code.project(*given, _kept(out, added), out))
+        elif not self._code.gather(block, most, cells, places, starts):
+            return None
+        kinds = self._number_alike(cells, places, starts)
+        given = (cells, places, starts, steps, offsets, aligned_empty((2, self._DIRECTIONS), float))
+        if kinds is None:
+            return bool(self._code.project(*given, _kept(out, added), out))
+        distinct = reused_memory.empty((int(kinds.max()) + 1, out.shape[1]), out.dtype)
+        within = self._code.project(*given, _kept(out, False), distinct)
+        self._rows.spread(distinct, kinds, _kept(out, added), out)
+        return bool(within)
+
+    def _number_alike(self, cells: Array, places: Array, starts: Array) -> Array | None:
+        """Number the distinct rows, and leave these alone at the front; None if that is no gain."""
+        rows = len(starts) - 1
+        if rows < self._ROWS:
+            return None
+        kinds, firsts = np.empty(rows, np.int64), np.empty(rows // 2, np.int64)
+        bits = cells.view(np.uint64)
+        count = self._rows.number_alike(bits, places, starts, kinds, firsts)
+        if count < 0:
+            return None
+        self._rows.keep(bits, places, starts, firsts[:count])
+        return kinds
 
     def decode(self, phases: Array, out: Array) -> None:
         self._code.decode(_signed(phases), _unit(phases), out)

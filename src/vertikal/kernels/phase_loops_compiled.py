@@ -70,28 +70,24 @@ _bits: Any = intrinsic(_as_integer)
 
 
 @njit(cache=True, nogil=True)
-def count(block: Any) -> Any:
+def gather(block: Any, most: Any, cells: Any, places: Any, starts: Any) -> Any:
+    # False if more than ``most`` cells are not zero. A cell is written before it is known to be
+    # zero, and written over if it was: a branch that depends on the data would be foretold wrongly
+    # too often.
     rows, columns = block.shape
-    total = 0
+    n = filled = 0
     for i in range(rows):
-        for c in range(columns):
-            total += block[i, c] != 0.0
-    return total
-
-
-@njit(cache=True, nogil=True)
-def gather(block: Any, cells: Any, places: Any, starts: Any) -> None:
-    # A cell is written before it is known to be zero, and written over if it was: a branch that
-    # depends on the data would be foretold wrongly too often.
-    rows, columns = block.shape
-    n = 0
-    for i in range(rows):
+        begin = n
         for c in range(columns):
             cells[n] = block[i, c]
             places[n] = c
             n += block[i, c] != 0.0
+        filled += n - begin
+        if filled > most:
+            return False
         n = _filled_up(n, cells, places)
         starts[i + 1] = n
+    return True
 
 
 @njit(cache=True, nogil=True)
