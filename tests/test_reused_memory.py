@@ -111,6 +111,33 @@ def test_no_more_than_a_limit_stays_for_the_next_run(lasting, stay):
     assert traced() - before < SMALLEST
 
 
+def test_memory_serves_arrays_of_nearly_its_size(pool):
+    with pool():
+        first = pool.empty((2 * SMALLEST - 1000,), np.uint8)
+        where = place(first)
+        del first
+        again = pool.empty((2 * SMALLEST - 8,), np.uint8)
+        assert again.shape == (2 * SMALLEST - 8,)
+        assert place(again) == where
+        assert place(pool.empty((2 * SMALLEST + 1,), np.uint8)) != where
+
+
+@pytest.mark.usefixtures("tracing")
+def test_the_only_memory_of_its_size_stays_rather_than_one_of_many():
+    pool = MemoryPool(lasting=10 * SMALLEST)
+    with pool():
+        held = [pool.empty((2 * SMALLEST,), np.uint8) for _ in range(4)]
+        held.append(pool.empty((4 * SMALLEST,), np.uint8))
+        del held
+    before = traced()
+    with pool():
+        held = [pool.empty((4 * SMALLEST,), np.uint8)]
+        held += [pool.empty((2 * SMALLEST,), np.uint8) for _ in range(3)]
+        assert traced() - before < SMALLEST, "what stayed was not used"
+        held.append(pool.empty((2 * SMALLEST,), np.uint8))
+        assert traced() - before > SMALLEST, "more than the limit stayed"
+
+
 @pytest.mark.usefixtures("tracing")
 def test_an_array_that_outlives_its_run_takes_its_memory_along(pool):
     before = traced()

@@ -3,8 +3,8 @@
 A pass makes thousands of arrays of a few megabytes, each gone before long. Memory that the system
 hands out costs at the first touch of every page, on virtual machines more than the work on it; what
 an allocator gets back goes to the system again. So large arrays come from here: when one of them
-and all views of it are gone, its memory serves the next of its size. After the last run at most
-`LASTING` of it is left for the next.
+and all views of it are gone, its memory serves the next of about its size. After the last run at
+most `LASTING` of it is left for the next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,12 +61,14 @@ class MemoryPool:
             self._keep(0)
 
     def _keep(self, most: int) -> None:
-        kept: dict[int, _Blocks] = {}
-        for size, blocks in self._free.items():
-            staying = min(len(blocks), most // size)
-            most -= staying * size
-            # A new queue: what arrays of the old one give back is let go with it.
-            kept[size] = deque(islice(blocks, staying))
+        # New queues: what arrays of the old ones give back is let go with them.
+        kept = {size: deque(blocks) for size, blocks in self._free.items() if blocks}
+        total = sum(size * len(blocks) for size, blocks in kept.items())
+        while total > most:
+            # The next run misses one block of many less than the only one of its size.
+            size = max(kept, key=lambda size: size * len(kept[size]))
+            kept[size].pop()
+            total -= size
         self._free = kept
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
@@ -78,13 +79,14 @@ class MemoryPool:
             return np.empty(shape, kind)
         if not self._runs:
             return aligned_empty(shape, kind)
+        size = -(-size // SMALLEST) * SMALLEST  # arrays of nearly one size serve each other
         free = self._free.setdefault(size, deque())
         try:
             block = free.pop()
         except IndexError:
             block = aligned_empty((size,), np.uint8).data
         # Views of an array hold the array itself, as long as its memory is no array's.
-        root = np.frombuffer(block, kind)
+        root = np.frombuffer(block, kind, math.prod(shape))
         weakref.finalize(root, free.append, block).atexit = False
         return root.reshape(shape)
 
