@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -147,26 +149,60 @@ def test_which_is_faster_is_measured_and_kept():
     assert keystream.gcm_is_faster() is first
 
 
+class Pretended:
+    """Counter mode works for 2 ms; GCM does what a test says, call by call."""
+
+    def __init__(self, algorithm, mode):
+        self.calls = 0
+        self.gcm = isinstance(mode, keystream.modes.GCM)
+
+    def encryptor(self):
+        return self
+
+    def update_into(self, data, out):
+        self.calls += 1
+        if self.gcm:
+            self.fast(self.calls)
+        else:
+            work(0.002)
+
+
+def work(seconds):
+    began = time.thread_time()
+    while time.thread_time() < began + seconds:
+        pass
+
+
 def test_waiting_makes_neither_way_slower(monkeypatch):
-    class Pretended:
-        """GCM waits, as for a busy process's lock; counter mode works."""
-
-        def __init__(self, algorithm, mode):
-            self.waits = isinstance(mode, keystream.modes.GCM)
-
-        def encryptor(self):
-            return self
-
-        def update_into(self, data, out):
-            if self.waits:
-                time.sleep(0.005)
-            else:
-                began = time.thread_time()
-                while time.thread_time() < began + 0.002:
-                    pass
-
+    """GCM waits, as for a busy process's lock."""
+    monkeypatch.setattr(Pretended, "fast", lambda self, call: time.sleep(0.005), raising=False)
     monkeypatch.setattr(keystream, "Cipher", Pretended)
-    assert keystream.gcm_is_faster.__wrapped__()
+    assert keystream._gcm_is_faster.__wrapped__()
+
+
+def test_a_busy_moment_does_not_decide(monkeypatch):
+    """GCM is slow but for one call."""
+    slow = keystream._MEASUREMENTS // 2
+    monkeypatch.setattr(
+        Pretended, "fast", lambda self, call: call == slow or work(0.003), raising=False
+    )
+    monkeypatch.setattr(keystream, "Cipher", Pretended)
+    assert keystream._gcm_is_faster.__wrapped__()
+
+
+def test_threads_that_ask_at_once_wait_for_one_measurement(monkeypatch):
+    measured = []
+
+    def measure():
+        measured.append(1)
+        time.sleep(0.01)
+        return True
+
+    monkeypatch.setattr(keystream, "_gcm_is_faster", cache(measure))
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: keystream.gcm_is_faster(), range(4)))
+    assert answers == [True] * 4
+    assert measured == [1]
 
 
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33), bytes(16)])
