@@ -24,6 +24,8 @@ from vertikal.ring.ring_matrix import Matrices, RingMatrix
 from vertikal.side_by_side import cores, in_background, parties_at_work
 
 Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = "Array | range"
+"""Numbers of rows."""
 
 ROOM = 3 << 29
 """Bytes that products need on a device beside the elements."""
@@ -53,8 +55,10 @@ class Mask(Protocol):
         """Return the pads of what follows the first ``size`` bytes of the block."""
 
 
-def as_slice(rows: Array) -> slice | Array:
+def as_slice(rows: Rows) -> slice | Array:
     """Return the numbers of neighbouring rows as a slice."""
+    if isinstance(rows, range):
+        return slice(rows.start, rows.stop, rows.step)
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -127,7 +131,7 @@ class Place:
         self,
         feature_map: FeatureMap,
         table: Table,
-        rows: Array,
+        rows: Rows,
         mask: Mask | None = None,
         out: Any = None,
     ) -> Callable[[], Array]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.compute.place import Place, as_slice
+from vertikal.compute.place import Place, Rows, as_slice
 from vertikal.compute.workers.spread_links import BlockWork
 from vertikal.data.tables import Table
 from vertikal.errors import LinkLost
@@ -46,7 +46,7 @@ class RowSums:
             links.open(table)
 
     def begin(
-        self, to: str, feature_map: FeatureMap, offsets: Array | None, rows: Array, room: Any
+        self, to: str, feature_map: FeatureMap, offsets: Array | None, rows: Rows, room: Any
     ) -> RowSum:
         """Begin to compute this party's elements of some rows, which are summed at ``to``.
 
@@ -85,7 +85,7 @@ class RowSum:
         to: str,
         feature_map: FeatureMap,
         offsets: Array | None,
-        rows: Array,
+        rows: Rows,
         room: Any,
     ) -> None:
         self._whole, self._to, self._map = whole, to, feature_map
@@ -96,11 +96,11 @@ class RowSum:
         """Begin to compute and mask this party's elements, and to send them if workers do that."""
         whole, parties = self._whole, self._whole.mesh.parties
         pending = whole.sums.begin(whole.disclosure, parties) if len(parties) > 1 else None
-        rows = as_slice(self._rows)
-        if pending is not None and isinstance(rows, slice) and self._linked:
+        self._take: Callable[[], Any]
+        if pending is not None and self._linked and isinstance(rows := as_slice(self._rows), slice):
             work = BlockWork(self._map, rows, pending.mask, pending.tag)
             begin = self._summed_by_workers if self._receives else self._sent_by_workers
-            self._take: Callable[[], Any] = begin(work, pending)
+            self._take = begin(work, pending)
         else:
             self._take = self._through_the_port(pending)
 

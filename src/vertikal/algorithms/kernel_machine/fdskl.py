@@ -131,7 +131,7 @@ def _open_predictions(party: Party, shard: Shard) -> Iterator[tuple[slice, Array
     phases = PhasePass(party, shard)
     # Where each phase gives several features, fewer rows are decoded at a time.
     height = max(1, phases.height // shard.settings.per_phase)
-    for where, mine in phases.stream(np.arange(party.table.rows)):
+    for where, mine in phases.stream(range(party.table.rows)):
         if mine is None or shard.coefficients is None:
             continue
         parts = [mine[start : start + height] for start in range(0, len(mine), height)]

@@ -20,6 +20,7 @@ from vertikal.algorithms.kernel_machine.settings import FdsklSettings, Fourier, 
 from vertikal.algorithms.kernel_machine.shard import Shard
 from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import OpenOperator
+from vertikal.compute.place import Rows
 from vertikal.errors import InputError
 from vertikal.kernels.feature_map import FeatureMap
 from vertikal.kernels.landmarks import LandmarkMap
@@ -126,7 +127,7 @@ class PhasePass:
         return self._blocks[self.party.name].feature_map
 
     def stream(
-        self, rows: Array, room: Callable[[slice], Any] = lambda where: None
+        self, rows: Rows, room: Callable[[slice], Any] = lambda where: None
     ) -> Iterator[tuple[slice, Any]]:
         """Sum the phases of these rows; yield (positions, phases of own directions) by blocks.
 
@@ -177,7 +178,7 @@ class PhasePass:
         def room(where: slice) -> Any:
             return None if store is None else store.room(there(where))
 
-        for where, phases in self.stream(np.arange(begin, kept), room):
+        for where, phases in self.stream(range(begin, kept), room):
             if store is not None and phases is not None:
                 sums = store.add(there(where), phases)
                 if party.checkpoints is not None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from vertikal.compute.device.choice import DeviceName
 from vertikal.compute.element_store import ElementStore
 from vertikal.compute.open_operator import Fetch, OpenOperator
-from vertikal.compute.place import Mask, Place, as_slice
+from vertikal.compute.place import Mask, Place, Rows, as_slice
 from vertikal.compute.workers.cluster import Workers
 from vertikal.compute.workers.sharded_table import ShardedTable, SpreadElements
 from vertikal.compute.workers.spread_links import SpreadLinks
@@ -75,7 +75,7 @@ class SpreadPlace(Place):
         self,
         feature_map: FeatureMap,
         table: Table,
-        rows: Array,
+        rows: Rows,
         mask: Mask | None = None,
         out: Any = None,
     ) -> Callable[[], Array]:
@@ -84,7 +84,7 @@ class SpreadPlace(Place):
         if not isinstance(table, ShardedTable) or not len(rows):
             return super().begin_local(feature_map, table, rows, mask, out)
         name, asked = self._known(feature_map), []
-        parts = list(table.layout.parts(rows))
+        parts = list(table.layout.parts(np.asarray(rows)))
         # Rows of a worker that are no neighbours in the block are masked here.
         there = all(isinstance(as_slice(places), slice) for _, places, _ in parts)
         size = feature_map.elements * feature_map.ring.dtype.itemsize
