@@ -18,7 +18,14 @@ from vertikal.kernels.random_features import FourierMap
 from vertikal.losses.pointwise import LOSSES
 from vertikal.ring.integers import Ring
 from vertikal.solvers.feature_operator import FeatureOperator
-from vertikal.solvers.lbfgs import FULL_STEP_SLOPE, SEARCHED_SLOPE, Solution, line_search, solve
+from vertikal.solvers.lbfgs import (
+    FULL_STEP_SLOPE,
+    SEARCHED_SLOPE,
+    Solution,
+    factored,
+    line_search,
+    solve,
+)
 from vertikal.solvers.objective import RowObjective
 
 ROWS, WIDTH = 150, 30
@@ -199,6 +206,35 @@ def test_a_subsample_preconditions_as_well():
     sample = np.arange(0, ROWS, 3)
     solution = solve(open_operator(phases), problem, sample=sample, tolerance=1e-9)
     np.testing.assert_allclose(solution.coefficients, by_scipy(features, problem), atol=2e-6)
+
+
+@pytest.mark.parametrize("lowest", [0.5, 0.0, -1e-9, -1e-3])
+def test_a_preconditioner_is_the_inverse_of_the_matrix_with_enough_of_the_ridge(lowest):
+    """By rounding, a Gram matrix can have an eigenvalue below zero that the penalty does not lift."""
+    problem = make_problem("square", penalty=1e-12)[2]
+    generator = np.random.default_rng(3)
+    turn, _ = np.linalg.qr(generator.normal(size=(WIDTH, WIDTH)))
+    gram = turn @ np.diag([lowest, *np.linspace(0.5, 2, WIDTH - 1)]) @ turn.T
+    gram = (gram + gram.T) / 2
+    matrix, ridge = problem.stiffness() * gram, problem.penalty
+    for _ in range(8):
+        matrix = matrix + ridge * np.eye(WIDTH)
+        if np.linalg.eigvalsh(matrix)[0] > 1e-15:
+            break
+        ridge = max(10 * ridge, 1e-7 * matrix.diagonal().max())
+    made = factored(gram.copy(), problem)
+    assert made.offered
+    asked = generator.normal(size=(WIDTH, 2))
+    expected = np.linalg.solve(matrix, asked)
+    np.testing.assert_allclose(made.apply(asked), expected, rtol=1e-4 if lowest else 1e-2)
+
+
+def test_a_matrix_that_no_ridge_lifts_is_refused():
+    gram = -1e9 * np.eye(WIDTH)
+    with pytest.raises(
+        FloatingPointError, match=r"could not be factored; are there huge weights\?"
+    ):
+        factored(gram, make_problem("square")[2])
 
 
 def test_a_subsample_without_any_weight_does_not_spoil_the_solution():

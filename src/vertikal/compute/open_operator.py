@@ -141,7 +141,10 @@ class OpenOperator(FeatureOperator):
             side_by_side(work, range(count), self._threads)
         else:
             self._each_block(rows, lambda where, elements: multiply(where, elements, 0))
-        total = np.asarray(stripes.sum(axis=0), np.float64)
+        for stripe in stripes[1:]:
+            stripes[0] += stripe
+        total = reused_memory.empty((width, width), np.float64)
+        total[...] = stripes[0]
         _mirror(total)
         return total
 

@@ -328,13 +328,18 @@ def factored(gram: Array | None, objective: Objective) -> Preconditioner:
         return Preconditioner(lambda g: g / (objective.penalty + kappa), offered=False)
     gram *= kappa
     diagonal = np.einsum("ii->i", gram)
+    there = diagonal.copy()
     ridge = objective.penalty
     for _ in range(8):
         try:
-            diagonal += ridge
-            factor = cho_factor(gram, lower=True, check_finite=False)
+            there += ridge
+            diagonal[...] = there
+            # A symmetric matrix is its own transpose, which LAPACK factors where it lies.
+            factor = cho_factor(gram.T, lower=True, overwrite_a=True, check_finite=False)
             return Preconditioner(partial(cho_solve, factor, check_finite=False), offered=True)
         except LinAlgError:
-            # A subsample in single precision can be indefinite by rounding: add more of the ridge.
-            ridge = max(10 * ridge, 1e-7 * float(diagonal.max()))
+            # A subsample in single precision can be indefinite by rounding: add more of the ridge
+            # to what was there, of which the half below the diagonal is left.
+            ridge = max(10 * ridge, 1e-7 * float(there.max()))
+            np.copyto(gram, gram.T, where=np.tri(len(gram), k=-1, dtype=bool).T)
     raise FloatingPointError("the preconditioner could not be factored; are there huge weights?")
