@@ -210,7 +210,7 @@ def test_a_subsample_preconditions_as_well():
 
 @pytest.mark.parametrize("lowest", [0.5, 0.0, -1e-9, -1e-3])
 def test_a_preconditioner_is_the_inverse_of_the_matrix_with_enough_of_the_ridge(lowest):
-    """By rounding, a Gram matrix can have an eigenvalue below zero that the penalty does not lift."""
+    """By rounding a Gram matrix can have an eigenvalue below zero that no penalty lifts."""
     problem = make_problem("square", penalty=1e-12)[2]
     generator = np.random.default_rng(3)
     turn, _ = np.linalg.qr(generator.normal(size=(WIDTH, WIDTH)))
