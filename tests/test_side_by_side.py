@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -125,14 +126,21 @@ def test_an_error_in_the_background_reaches_the_one_who_waits():
         result()
 
 
-def test_work_that_no_thread_has_begun_is_done_by_the_one_who_waits():
-    free = threading.Event()
-    busy = [in_background(lambda: free.wait(10)) for _ in range(cores())]
-    try:
-        assert in_background(threading.get_ident)() == threading.get_ident()
-    finally:
-        free.set()
-    assert all(result() for result in busy)
+def test_no_more_is_done_in_the_background_at_once_than_there_are_cores():
+    """Also where all who asked wait, each in a thread of its own."""
+    lock, now, seen = threading.Lock(), [], []
+
+    def work():
+        with lock:
+            now.append(1)
+            seen.append(len(now))
+        time.sleep(0.01)
+        with lock:
+            now.pop()
+
+    with ThreadPoolExecutor(4 * cores()) as pool:
+        list(pool.map(lambda _: in_background(work)(), range(4 * cores())))
+    assert max(seen) == cores()
 
 
 def test_parties_of_one_process_share_its_cores(monkeypatch):

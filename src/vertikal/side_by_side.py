@@ -107,16 +107,12 @@ def in_order(tasks: Iterable[Callable[[], Result]], at_a_time: int) -> Iterator[
 
 
 def in_background(work: Callable[[], Result]) -> Callable[[], Result]:
-    """Begin some work in another thread, if one is free; what is returned waits for its result.
+    """Begin some work as soon as a core is free for it; what is returned waits for its result.
 
-    Work that no thread has begun by then is done by the thread that asks.
+    Who waits does not work meanwhile: more threads at work than cores would take cores and Python's
+    lock from each other. So this work must not wait for work of the same kind.
     """
-    begun = _threads().submit(work)
-
-    def result() -> Result:
-        return work() if begun.cancel() else begun.result()
-
-    return result
+    return _threads().submit(work).result
 
 
 @cache

@@ -210,8 +210,11 @@ def test_the_exact_problem_over_pairs_is_that_of_the_parts():
         return total / mass + 0.01 * a @ a, features.T @ gradient / mass + 0.02 * a
 
     plain = minimize(value, np.zeros(24), jac=True, options={"gtol": 1e-9})
-    assert model.objective_[-1] == pytest.approx(plain.fun, rel=1e-9)
-    np.testing.assert_allclose(pooled_coefficients(model)[:, 0], plain.x, atol=1e-4)
+    found = pooled_coefficients(model)[:, 0]
+    assert value(found)[0] == pytest.approx(plain.fun, rel=1e-9)
+    # What the parties see of it is rounded in each sum over them.
+    assert model.objective_[-1] == pytest.approx(plain.fun, rel=1e-7)
+    np.testing.assert_allclose(found, plain.x, atol=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["exact", Stochastic(schedule="async", n_steps=200)])
