@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from vertikal import reused_memory
 from vertikal.reused_memory import ALIGNMENT, SMALLEST, MemoryPool, aligned, aligned_empty
 
 SHAPE = (4, SMALLEST)
@@ -136,6 +137,70 @@ def test_the_only_memory_of_its_size_stays_rather_than_one_of_many():
         assert traced() - before < SMALLEST, "what stayed was not used"
         held.append(pool.empty((2 * SMALLEST,), np.uint8))
         assert traced() - before > SMALLEST, "more than the limit stayed"
+
+
+@pytest.fixture
+def timers(monkeypatch):
+    """Timers that a test lets run out."""
+    made = []
+
+    class Held(threading.Timer):
+        def start(self):
+            made.append(self)
+
+        def run_out(self):
+            self.interval = 0.0
+            super().start()
+            self.join()
+
+    monkeypatch.setattr(reused_memory.threading, "Timer", Held)
+    return made
+
+
+@pytest.mark.usefixtures("tracing")
+def test_more_stays_for_a_while(timers):
+    pool, before = MemoryPool(lasting=2 * SMALLEST, soon=6 * SMALLEST), traced()
+    for _ in range(2):
+        with pool():
+            held = [pool.empty((2 * SMALLEST,), np.uint8) for _ in range(4)]
+            del held
+        assert abs(traced() - before - 6 * SMALLEST) < SMALLEST
+    first, second = timers
+    first.run_out()
+    assert traced() - before > 5 * SMALLEST, "another run has begun since"
+    second.run_out()
+    assert abs(traced() - before - 2 * SMALLEST) < SMALLEST
+
+
+@pytest.mark.usefixtures("tracing")
+def test_nothing_is_let_go_while_a_run_lasts(timers):
+    pool = MemoryPool(lasting=0, soon=2 * SMALLEST)
+    with pool():
+        pool.empty((2 * SMALLEST,), np.uint8)
+    with pool():
+        timers[0].run_out()
+        before = traced()
+        held = pool.empty((2 * SMALLEST,), np.uint8)
+        assert traced() - before < SMALLEST, "what stayed was not used"
+        del held
+    pool.let_go()
+    timers[1].run_out()
+
+
+def test_no_thread_waits_where_nothing_is_to_be_let_go(timers):
+    pool = MemoryPool(lasting=8 * SMALLEST, soon=9 * SMALLEST)
+    with pool():
+        pool.empty((8 * SMALLEST,), np.uint8)
+    assert not timers
+
+
+def test_the_process_may_end_while_memory_waits():
+    pool = MemoryPool(lasting=0, soon=2 * SMALLEST, rest=600)
+    with pool():
+        pool.empty((2 * SMALLEST,), np.uint8)
+    assert pool._resting.daemon
+    pool.let_go()
+    assert pool._resting is None
 
 
 @pytest.mark.usefixtures("tracing")

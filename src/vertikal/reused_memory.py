@@ -3,13 +3,15 @@
 A pass makes thousands of arrays of a few megabytes, each gone before long. Memory that the system
 hands out costs at the first touch of every page, on virtual machines more than the work on it; what
 an allocator gets back goes to the system again. So large arrays come from here: when one of them
-and all views of it are gone, its memory serves the next of about its size. After the last run at
-most `LASTING` of it is left for the next.
+and all views of it are gone, its memory serves the next of about its size. After the last run up to
+a gigabyte stays for a while, since fits often follow each other, and then `LASTING`.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
+import os
 import threading
 import weakref
 from collections import deque
@@ -29,17 +31,25 @@ SMALLEST = 1 << 18
 LASTING = 1 << 27
 """Bytes that stay when no run is left: what some parties have on the way to each other."""
 
+REST = 10.0
+"""Seconds without a run after which no more than that stays: fits often follow each other."""
+
 ALIGNMENT = 64
 """Bytes of a cache line, at whose beginning each array begins."""
 
 
 class MemoryPool:
-    """Memory that nobody uses at the moment, by its size; without runs no more than ``lasting``."""
+    """Memory that nobody uses at the moment, by its size.
 
-    def __init__(self, lasting: int = LASTING) -> None:
-        self._lasting = lasting
+    After a run no more than ``soon`` bytes of it stay for the next, and ``rest`` seconds later no
+    more than ``lasting``.
+    """
+
+    def __init__(self, lasting: int = LASTING, soon: int = 0, rest: float = REST) -> None:
+        self._lasting, self._soon, self._rest = lasting, max(soon, lasting), rest
         self._lock = threading.Lock()
         self._runs = 0
+        self._resting: threading.Timer | None = None
         self._free: dict[int, _Blocks] = {}
 
     @contextmanager
@@ -47,20 +57,36 @@ class MemoryPool:
         """Keep memory for arrays to come, until the last run that asked for it is done."""
         with self._lock:
             self._runs += 1
+            self._wake()
         try:
             yield
         finally:
             with self._lock:
                 self._runs -= 1
-                if not self._runs:
-                    self._keep(self._lasting)
+                if not self._runs and self._keep(self._soon) > self._lasting:
+                    self._resting = threading.Timer(self._rest, self._rested)
+                    self._resting.daemon = True
+                    self._resting.start()
 
     def let_go(self) -> None:
         """Let all memory go that no array has."""
         with self._lock:
+            self._wake()
             self._keep(0)
 
-    def _keep(self, most: int) -> None:
+    def _wake(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+
+    def _rested(self) -> None:
+        with self._lock:
+            if self._resting is threading.current_thread():
+                self._resting = None
+                self._keep(self._lasting)
+
+    def _keep(self, most: int) -> int:
+        """Let memory go until no more than ``most`` bytes are left; return how many are."""
         # New queues: what arrays of the old ones give back is let go with them.
         kept = {size: deque(blocks) for size, blocks in self._free.items() if blocks}
         total = sum(size * len(blocks) for size, blocks in kept.items())
@@ -70,6 +96,7 @@ class MemoryPool:
             kept[size].pop()
             total -= size
         self._free = kept
+        return total
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Make an array whose entries are not set."""
@@ -110,4 +137,10 @@ def aligned(values: Array) -> Array:
     return copied
 
 
-reused_memory = MemoryPool()
+def _soon() -> int:
+    """A gigabyte, or a sixteenth of a small machine's memory."""
+    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 19
+    return min(1 << 30, pages * mmap.PAGESIZE // 16)
+
+
+reused_memory = MemoryPool(soon=_soon())

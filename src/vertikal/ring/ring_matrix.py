@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vertikal.reused_memory import aligned_empty
+from vertikal.reused_memory import reused_memory
 from vertikal.ring.products import times, transposed
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -29,7 +29,7 @@ class RingMatrix:
 
     def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
-        self._values = aligned_empty(shape, dtype)
+        self._values = reused_memory.empty(shape, dtype)
 
     @property
     def nbytes(self) -> int:
