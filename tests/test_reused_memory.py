@@ -194,6 +194,43 @@ def test_no_thread_waits_where_nothing_is_to_be_let_go(timers):
     assert not timers
 
 
+@pytest.mark.usefixtures("tracing")
+def test_without_a_thread_to_wait_memory_goes_at_once(monkeypatch):
+    class Refused(threading.Timer):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(reused_memory.threading, "Timer", Refused)
+    pool, before = MemoryPool(lasting=0, soon=2 * SMALLEST), traced()
+    with pool():
+        pool.empty((2 * SMALLEST,), np.uint8)
+    assert traced() - before < SMALLEST
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        ([], 1 << 30),
+        (["max\n"], 1 << 30),
+        ([f"{1 << 40}\n"], 1 << 30),
+        ([f"{1 << 31}\n"], 1 << 27),
+        (["max\n", f"{1 << 32}\n"], 1 << 28),
+    ],
+)
+def test_a_container_keeps_a_sixteenth_of_its_memory(tmp_path, monkeypatch, texts, kept):
+    pages = {"SC_PHYS_PAGES": 1 << 23, "SC_PAGE_SIZE": 1 << 12}
+    monkeypatch.setattr(reused_memory.os, "sysconf", pages.__getitem__)
+    paths = [tmp_path / str(number) for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    assert reused_memory.memory_to_keep([*paths, tmp_path / "none"]) == kept
+
+
+def test_where_nobody_knows_the_memory_no_more_is_kept_than_after_a_while(monkeypatch):
+    monkeypatch.setattr(reused_memory, "_HAS_SYSCONF", False)
+    assert reused_memory.memory_to_keep([]) == reused_memory.LASTING
+
+
 def test_the_process_may_end_while_memory_waits():
     pool = MemoryPool(lasting=0, soon=2 * SMALLEST, rest=600)
     with pool():

@@ -10,13 +10,13 @@ a gigabyte stays for a while, since fits often follow each other, and then `LAST
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,15 +64,22 @@ class MemoryPool:
             with self._lock:
                 self._runs -= 1
                 if not self._runs and self._keep(self._soon) > self._lasting:
-                    self._resting = threading.Timer(self._rest, self._rested)
-                    self._resting.daemon = True
-                    self._resting.start()
+                    self._begin_rest()
 
     def let_go(self) -> None:
         """Let all memory go that no array has."""
         with self._lock:
             self._wake()
             self._keep(0)
+
+    def _begin_rest(self) -> None:
+        self._resting = threading.Timer(self._rest, self._rested)
+        self._resting.daemon = True
+        try:
+            self._resting.start()
+        except RuntimeError:  # no more threads, or the interpreter is about to end
+            self._resting = None
+            self._keep(self._lasting)
 
     def _wake(self) -> None:
         if self._resting is not None:
@@ -137,10 +144,17 @@ def aligned(values: Array) -> Array:
     return copied
 
 
-def _soon() -> int:
-    """A gigabyte, or a sixteenth of a small machine's memory."""
-    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 19
-    return min(1 << 30, pages * mmap.PAGESIZE // 16)
+_HAS_SYSCONF = hasattr(os, "sysconf")
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-reused_memory = MemoryPool(soon=_soon())
+def memory_to_keep(limits: Iterable[str] = _LIMITS) -> int:
+    """Return a gigabyte in bytes, or a sixteenth of a small machine's or container's memory."""
+    known = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")] if _HAS_SYSCONF else []
+    for path in limits:
+        with suppress(OSError, ValueError):  # no such file, or the word for no limit
+            known.append(int(Path(path).read_text()))
+    return min([1 << 30, *(size // 16 for size in known)]) if known else LASTING
+
+
+reused_memory = MemoryPool(soon=memory_to_keep())
