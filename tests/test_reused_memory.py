@@ -227,17 +227,18 @@ def test_a_container_keeps_a_sixteenth_of_its_memory(tmp_path, monkeypatch, text
 
 
 def test_where_nobody_knows_the_memory_no_more_is_kept_than_after_a_while(monkeypatch):
-    monkeypatch.setattr(reused_memory, "_HAS_SYSCONF", False)
+    monkeypatch.delattr(reused_memory.os, "sysconf")
     assert reused_memory.memory_to_keep([]) == reused_memory.LASTING
 
 
-def test_the_process_may_end_while_memory_waits():
+def test_the_process_may_end_while_memory_waits(timers):
     pool = MemoryPool(lasting=0, soon=2 * SMALLEST, rest=600)
     with pool():
         pool.empty((2 * SMALLEST,), np.uint8)
-    assert pool._resting.daemon
+    assert timers[0].daemon
+    assert timers[0].interval == 600
     pool.let_go()
-    assert pool._resting is None
+    assert timers[0].finished.is_set()
 
 
 @pytest.mark.usefixtures("tracing")

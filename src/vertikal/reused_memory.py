@@ -144,13 +144,14 @@ def aligned(values: Array) -> Array:
     return copied
 
 
-_HAS_SYSCONF = hasattr(os, "sysconf")
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def memory_to_keep(limits: Iterable[str] = _LIMITS) -> int:
     """Return a gigabyte in bytes, or a sixteenth of a small machine's or container's memory."""
-    known = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")] if _HAS_SYSCONF else []
+    known = []
+    with suppress(AttributeError, ValueError):  # where the system does not tell
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in limits:
         with suppress(OSError, ValueError):  # no such file, or the word for no limit
             known.append(int(Path(path).read_text()))

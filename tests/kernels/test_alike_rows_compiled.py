@@ -10,7 +10,7 @@ from scipy import sparse
 
 pytest.importorskip("numba")
 
-from vertikal.kernels import alike_rows_compiled
+from vertikal.kernels import alike_rows_compiled, phase_loops_compiled
 from vertikal.kernels.phase_loops import CompiledLoops
 
 CELLS = st.tuples(st.integers(0, 3), st.sampled_from([1.0, -1.0, 2.0, 0.1, 2.0**-40]))
@@ -105,13 +105,13 @@ def test_phases_are_those_of_every_row_by_itself(kinds, form, added, dtype):
 
 def test_each_kind_is_computed_once(monkeypatch):
     loops, computed = CompiledLoops(), []
-    original = loops._code.project
+    original = phase_loops_compiled.project
 
     def recorded(*given):
         computed.append(len(given[-1]))
         return original(*given)
 
-    monkeypatch.setattr(loops._code, "project", recorded)
+    monkeypatch.setattr(phase_loops_compiled, "project", recorded)
     block = np.eye(4)[np.arange(100) % 3]
     loops.project(block, np.ones((4, 8)), np.zeros(8), np.empty((100, 8), np.uint8))
     assert computed == [3]

@@ -177,17 +177,17 @@ def test_waiting_makes_neither_way_slower(monkeypatch):
     """GCM waits, as for a busy process's lock."""
     monkeypatch.setattr(Pretended, "fast", lambda self, call: time.sleep(0.005), raising=False)
     monkeypatch.setattr(keystream, "Cipher", Pretended)
-    assert keystream._gcm_is_faster.__wrapped__()
+    assert keystream.measured_gcm_faster.__wrapped__()
 
 
 def test_a_busy_moment_does_not_decide(monkeypatch):
     """GCM is slow but for one call."""
-    slow = keystream._MEASUREMENTS // 2
+    slow = keystream.MEASUREMENTS // 2
     monkeypatch.setattr(
         Pretended, "fast", lambda self, call: call == slow or work(0.003), raising=False
     )
     monkeypatch.setattr(keystream, "Cipher", Pretended)
-    assert keystream._gcm_is_faster.__wrapped__()
+    assert keystream.measured_gcm_faster.__wrapped__()
 
 
 def test_threads_that_ask_at_once_wait_for_one_measurement(monkeypatch):
@@ -198,7 +198,7 @@ def test_threads_that_ask_at_once_wait_for_one_measurement(monkeypatch):
         time.sleep(0.01)
         return True
 
-    monkeypatch.setattr(keystream, "_gcm_is_faster", cache(measure))
+    monkeypatch.setattr(keystream, "measured_gcm_faster", cache(measure))
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: keystream.gcm_is_faster(), range(4)))
     assert answers == [True] * 4

@@ -34,7 +34,7 @@ ZEROS = memoryview(bytes(8 * TILE))
 _BLOCK = 16
 _NONCE_BLOCKS = 1 << 32
 _FIRST_OF_GCM = 2
-_MEASUREMENTS = 16
+MEASUREMENTS = 16
 _measuring = threading.Lock()  # parties of one process would disturb each other
 
 
@@ -95,11 +95,11 @@ class Keystream:
 def gcm_is_faster() -> bool:
     """Tell which of the two ways to the same bytes is the faster here, as measured once."""
     with _measuring:
-        return _gcm_is_faster()
+        return measured_gcm_faster()
 
 
 @cache
-def _gcm_is_faster() -> bool:
+def measured_gcm_faster() -> bool:
     """Measure both in turn, so that a busy moment hits both, and compare the best of each.
 
     The processor time of this thread counts: what it waits for Python's lock and for a core would
@@ -111,7 +111,7 @@ def _gcm_is_faster() -> bool:
         for mode in (modes.GCM(bytes(12)), modes.CTR(bytes(16)))
     ]
     best = [math.inf, math.inf]
-    for _ in range(_MEASUREMENTS):
+    for _ in range(MEASUREMENTS):
         for which, context in enumerate(contexts):
             start = time.thread_time()
             context.update_into(ZEROS[:LONG], room)
