@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -361,3 +364,18 @@ def test_what_else_goes_wrong_is_not_called_a_refusal(monkeypatch):
             with dialling_at(b, address):
                 until(lambda one=address: asked.count(one) > 1, "dialled again")
             assert b.links("unreachable") == []
+
+
+def test_grpc_leaves_children_of_a_party_alone():
+    """Its handlers of a fork would abort some of them before they are another program."""
+    asked = "import os, vertikal.mesh.network_links; print(os.environ['GRPC_ENABLE_FORK_SUPPORT'])"
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        env=bare,
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "0\n"
