@@ -4,7 +4,7 @@ A pass makes thousands of arrays of a few megabytes, each gone before long. Memo
 hands out costs at the first touch of every page, on virtual machines more than the work on it; what
 an allocator gets back goes to the system again. So large arrays come from here: when one of them
 and all views of it are gone, its memory serves the next of about its size. After the last run up to
-a gigabyte stays for a while, since fits often follow each other, and then `LASTING`.
+a gigabyte stays for `REST` seconds, since fits often follow each other, and `LASTING` after that.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def aligned(values: Array) -> Array:
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def memory_to_keep(limits: Iterable[str] = _LIMITS) -> int:
+def memory_to_keep(limits: Iterable[str | Path] = _LIMITS) -> int:
     """Return a gigabyte in bytes, or a sixteenth of a small machine's or container's memory."""
     known = []
     with suppress(AttributeError, ValueError):  # where the system does not tell

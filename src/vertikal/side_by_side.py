@@ -1,7 +1,7 @@
 """Tasks side by side on the cores of this machine, in threads that are kept for it.
 
-The thread that asks works too, so that no task waits for a free one: many small products follow
-each other, and starting threads for each would take as long as some of them.
+In `side_by_side` the thread that asks works too, so that no task waits for a free one: many small
+products follow each other, and starting threads for each would take as long as some of them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from vertikal import FDSKLClassifier, KernelClassifier, Stochastic
 from vertikal.compute.device.choice import AUTOMATIC, choose_device
 from vertikal.compute.open_operator import OpenOperator
-from vertikal.compute.place import Place
+from vertikal.compute.place import Place, as_slice
 from vertikal.data.tables import Table
 from vertikal.errors import InputError
 from vertikal.kernels.landmarks import LandmarkMap
@@ -180,3 +180,18 @@ def test_an_estimator_that_tunes_itself_finds_the_same_by_torch(by_torch):
         model = KernelClassifier(2, random_state=0, n_components=64)
         found.append(model.fit(rows, rows[:, 0] * rows[:, 3] > 0).decision_function(rows))
     np.testing.assert_allclose(*found, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (range(3, 7), slice(3, 7)),
+        (np.arange(3, 7), slice(3, 7)),
+        (range(3, 9, 2), [3, 5, 7]),
+        (range(5, 2, -1), [5, 4, 3]),
+        (np.array([4, 5, 7]), [4, 5, 7]),
+    ],
+)
+def test_only_neighbouring_rows_are_a_slice(rows, expected):
+    found = as_slice(rows)
+    assert (found if isinstance(expected, slice) else list(found)) == expected

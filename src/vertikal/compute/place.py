@@ -25,7 +25,7 @@ from vertikal.side_by_side import cores, in_background, parties_at_work
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "Array | range"
-"""Numbers of rows."""
+"""Numbers of rows; of neighbours a range, which nobody needs to look through."""
 
 ROOM = 3 << 29
 """Bytes that products need on a device beside the elements."""
@@ -58,7 +58,7 @@ class Mask(Protocol):
 def as_slice(rows: Rows) -> slice | Array:
     """Return the numbers of neighbouring rows as a slice."""
     if isinstance(rows, range):
-        return slice(rows.start, rows.stop, rows.step)
+        return slice(rows.start, rows.stop) if rows.step == 1 else np.asarray(rows)
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and bool((np.diff(rows) == 1).all()):
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

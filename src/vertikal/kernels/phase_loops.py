@@ -151,17 +151,21 @@ class CompiledLoops:
             self._code.gather_sparse(block.data, block.indices, block.indptr, cells, places, starts)
         elif not self._code.gather(block, most, cells, places, starts):
             return None
-        kinds = self._number_alike(cells, places, starts)
+        alike = self._number_alike(cells, places, starts)
         given = (cells, places, starts, steps, offsets, aligned_empty((2, self._DIRECTIONS), float))
-        if kinds is None:
+        if alike is None:
             return bool(self._code.project(*given, _kept(out, added), out))
-        distinct = reused_memory.empty((int(kinds.max()) + 1, out.shape[1]), out.dtype)
+        kinds, count = alike
+        distinct = reused_memory.empty((count, out.shape[1]), out.dtype)
         within = self._code.project(*given, _kept(out, False), distinct)
         self._rows.spread(distinct, kinds, _kept(out, added), out)
         return bool(within)
 
-    def _number_alike(self, cells: Array, places: Array, starts: Array) -> Array | None:
-        """Number the distinct rows, and leave these alone at the front; None if that is no gain."""
+    def _number_alike(self, cells: Array, places: Array, starts: Array) -> tuple[Array, int] | None:
+        """Move the distinct rows to the front; return which of them each row is, and their count.
+
+        None, and nothing is moved, if they are too many for that to be a gain.
+        """
         rows = len(starts) - 1
         if rows < self._ROWS:
             return None
@@ -171,7 +175,7 @@ class CompiledLoops:
         if count < 0:
             return None
         self._rows.keep(bits, places, starts, firsts[:count])
-        return kinds
+        return kinds, count
 
     def decode(self, phases: Array, out: Array) -> None:
         self._code.decode(_signed(phases), _unit(phases), out)

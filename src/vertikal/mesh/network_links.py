@@ -29,8 +29,9 @@ from vertikal.records import msgpack_reader
 
 # What goes wrong with a handshake is an error here, not a line in somebody's terminal.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-# Its handlers of a fork abort a child that finds threads at work, before it can become another
-# program: so ended processes of Ray that a service began. No child of a party goes on with gRPC.
+# gRPC's fork handlers can abort a child before it becomes another program, where other threads are
+# at work in its parent: a service lost Ray's first process that way. No child of a party goes on
+# with gRPC, so none needs them.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # gRPC has no setting for the lowest version of TLS. These suites are those of TLS 1.2 and need an
 # RSA key, which no party has, so that TLS 1.3, whose suites are fixed, is all that is left. gRPC

@@ -328,18 +328,18 @@ def factored(gram: Array | None, objective: Objective) -> Preconditioner:
         return Preconditioner(lambda g: g / (objective.penalty + kappa), offered=False)
     gram *= kappa
     diagonal = np.einsum("ii->i", gram)
-    there = diagonal.copy()
+    lifted = diagonal.copy()
     ridge = objective.penalty
     for _ in range(8):
         try:
-            there += ridge
-            diagonal[...] = there
+            lifted += ridge
+            diagonal[...] = lifted
             # A symmetric matrix is its own transpose, which LAPACK factors where it lies.
             factor = cho_factor(gram.T, lower=True, overwrite_a=True, check_finite=False)
             return Preconditioner(partial(cho_solve, factor, check_finite=False), offered=True)
         except LinAlgError:
-            # A subsample in single precision can be indefinite by rounding: add more of the ridge
-            # to what was there, of which the half below the diagonal is left.
-            ridge = max(10 * ridge, 1e-7 * float(there.max()))
+            # A subsample in single precision can be indefinite by rounding: add more of the ridge.
+            # Of the matrix the half below the diagonal is left, from which the other follows.
+            ridge = max(10 * ridge, 1e-7 * float(lifted.max()))
             np.copyto(gram, gram.T, where=np.tri(len(gram), k=-1, dtype=bool).T)
     raise FloatingPointError("the preconditioner could not be factored; are there huge weights?")

@@ -28,14 +28,16 @@ many that threads do not take turns with Python's lock more often than they need
 LONG = 1 << 17
 """Bytes from which GCM pays: opening it takes as long as a few ten thousand bytes."""
 
+MEASUREMENTS = 16
+"""Times that each of the two ways is measured; a busy moment spoils only some of them."""
+
 ZEROS = memoryview(bytes(8 * TILE))
 """Zeros to encipher. Nobody has written to this memory, so all its pages are one in the cache."""
 
 _BLOCK = 16
 _NONCE_BLOCKS = 1 << 32
 _FIRST_OF_GCM = 2
-MEASUREMENTS = 16
-_measuring = threading.Lock()  # parties of one process would disturb each other
+_measuring = threading.Lock()  # parties that measure at once would disturb each other
 
 
 class Keystream:
@@ -92,15 +94,16 @@ class Keystream:
         self._left = reaches * _BLOCK - rest
 
 
+@cache
 def gcm_is_faster() -> bool:
-    """Tell which of the two ways to the same bytes is the faster here, as measured once."""
+    """Tell if GCM is the faster of the two ways to the same bytes here, as measured once."""
     with _measuring:
-        return measured_gcm_faster()
+        return measure_gcm()
 
 
 @cache
-def measured_gcm_faster() -> bool:
-    """Measure both in turn, so that a busy moment hits both, and compare the best of each.
+def measure_gcm() -> bool:
+    """Measure both ways in turn; return True if the best time of GCM is the shorter one.
 
     The processor time of this thread counts: what it waits for Python's lock and for a core would
     decide otherwise in a process whose other threads are busy.
